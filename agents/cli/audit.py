@@ -94,8 +94,8 @@ def _client(collection: CollectionConfig, command: list[str]) -> Callable[[int, 
             )
         except (OSError, subprocess.CalledProcessError) as error:
             raise Refused(f"--command: the client failed: {error}") from error
-        found = read_reports(io.BytesIO(ran.stdout), spec, chunk=number)
-        payload = np.concatenate([spec.mechanism.encode(lines.reports) for lines in found])
+        chunks = read_reports(io.BytesIO(ran.stdout), spec, chunk=number)
+        payload = np.concatenate([spec.mechanism.encode(lines.reports) for lines in chunks])
         if len(payload) != number:
             raise Refused(f"--command: expected {number} report lines, got {len(payload)}")
         return payload
@@ -121,8 +121,8 @@ def _counted(
 
 def _tally(draw: Callable[[int, int], Payload], value: int, number: int) -> dict[bytes, int]:
     tally: dict[bytes, int] = {}
-    for part in _parts(number):
-        outputs, counts = np.unique(draw(value, part), axis=0, return_counts=True)
+    for size in _parts(number):
+        outputs, counts = np.unique(draw(value, size), axis=0, return_counts=True)
         for output, count in zip(outputs, counts.tolist(), strict=True):
             key = output.tobytes()
             tally[key] = tally.get(key, 0) + count

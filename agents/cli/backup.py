@@ -126,8 +126,8 @@ def backup(config_file: str, name: str, file: Path) -> None:
     click.echo(f"{file}: {states} of {name}, {count(size, 'byte')}")
     source = description.source
     if description.uncounted:
-        left = count(description.uncounted, "message")
-        click.echo(f"{left} of {source} not counted by then: they will be after a restore")
+        uncounted = count(description.uncounted, "message")
+        click.echo(f"{uncounted} of {source} not counted by then: they will be after a restore")
     elif description.workers:
         running = count(description.workers, "worker")
         click.echo(f"all of {source} counted by then, with {running} still counting")
@@ -146,27 +146,31 @@ async def _backup(
 ) -> tuple[Description, int, Sequence[bytes]]:
     topics = collection.topics
     async with broker.admin(config.kafka) as admin:
-        found = await describe(admin, [topics.source, topics.changelog])
+        topic_states = await describe(admin, [topics.source, topics.changelog])
         for topic in (topics.source, topics.changelog):
-            if topic not in found:
+            if topic not in topic_states:
                 raise Failed(f"topic {topic} does not exist: {collection.name} has no state")
-            if (there := found[topic].partitions) != collection.partitions:
+            if (present := topic_states[topic].partitions) != collection.partitions:
                 raise Failed(
-                    f"topic {topic} has {there} partitions, but collection.{collection.name}."
+                    f"topic {topic} has {present} partitions, but collection.{collection.name}."
                     f"partitions is {collection.partitions}: expected those of the workers"
                 )
         running = await count_workers_of(admin, config, collection)
         async with broker.reader(config.kafka) as reader:
             states, left_out = await _read_states(reader, collection, running=running)
-        _check_source(collection, states, found[topics.source])
+        _check_source(collection, states, topic_states[topics.source])
         # One that has started meanwhile counts on.
         running = max(running, await count_workers_of(admin, config, collection))
         async with broker.reader(config.kafka) as reader:
             source = [TopicPartition(topics.source, p) for p in range(collection.partitions)]
             ends = await end_offsets(reader, source)
             counted = _counted(states, collection.partitions)
-            last = [await _last(reader, one, counted[one.partition]) for one in source]
-        description = _describe(collection, states, found[topics.source], ends, running, last)
+            last = [
+                await _last(reader, partition, counted[partition.partition]) for partition in source
+            ]
+        description = _describe(
+            collection, states, topic_states[topics.source], ends, running, last
+        )
     records = _records(states, collection.partitions)
     return description, await asyncio.to_thread(write_backup, file, description, records), left_out
 
@@ -183,8 +187,8 @@ async def count_workers_of(
 def contexts(collection: CollectionConfig) -> list[Context]:
     """Return the state machine's view of a collection, then of each spec that it accepts."""
     return [
-        make_context(one, partitions=collection.partitions, accepted=place > 0)
-        for place, one in enumerate((collection, *collection.accept))
+        make_context(spec_config, partitions=collection.partitions, accepted=place > 0)
+        for place, spec_config in enumerate((collection, *collection.accept))
     ]
 
 
@@ -195,8 +199,10 @@ async def _read_states(
 
     Returns the collection's states, and fingerprints of others.
     """
-    made, changelog = contexts(collection), collection.topics.changelog
-    replicas = [[Replica(one, p) for p in range(collection.partitions)] for one in made]
+    all_contexts, changelog = contexts(collection), collection.topics.changelog
+    replicas = [
+        [Replica(context, p) for p in range(collection.partitions)] for context in all_contexts
+    ]
     broken: list[str] = []
     logs = {
         TopicPartition(changelog, p): _SharedLog([state[p] for state in replicas])
@@ -211,7 +217,7 @@ async def _read_states(
     task = asyncio.create_task(reading.run())
     try:
         deadline = time.monotonic() + _PATIENCE_SECONDS
-        while (found := _states(made, replicas, running=running)) is None:
+        while (read_states := _states(all_contexts, replicas, running=running)) is None:
             if task.done():
                 task.result()
             if broken:
@@ -222,7 +228,7 @@ async def _read_states(
                     f"{_PATIENCE_SECONDS:g} s: stop the workers, and try again"
                 )
             await asyncio.sleep(_LOOK_SECONDS)
-        return found, replicas[0][0].left_behind
+        return read_states, replicas[0][0].left_behind
     finally:
         task.cancel()
         with suppress(asyncio.CancelledError):
@@ -230,11 +236,11 @@ async def _read_states(
 
 
 def _states(
-    made: Sequence[Context], replicas: Sequence[Sequence[Replica]], *, running: int
+    all_contexts: Sequence[Context], replicas: Sequence[Sequence[Replica]], *, running: int
 ) -> list[_State] | None:
     """Return the states that replicas show now; None while their partitions do not fit together."""
     states = []
-    for context, partitions in zip(made, replicas, strict=True):
+    for context, partitions in zip(all_contexts, replicas, strict=True):
         heads = [replica.head for replica in partitions if replica.head is not None]
         if len(heads) < len(partitions) or not fits(context, heads, running=running > 0):
             return None
@@ -246,8 +252,8 @@ def _check_source(
     collection: CollectionConfig, states: Sequence[_State], source: TopicState
 ) -> None:
     """Refuse states of a topic that was deleted: there is nothing that could go on from them."""
-    known = {b"", b"" if source.id is None else source.id.bytes}
-    if any(head.source not in known for state in states for head in state.heads):
+    ids = {b"", b"" if source.id is None else source.id.bytes}
+    if any(head.source not in ids for state in states for head in state.heads):
         raise Failed(
             f"nothing was stored: topic {collection.topics.source} is another one than the state "
             f"was counted from; `ldpstream reset {collection.name}` starts over with it"
@@ -270,7 +276,7 @@ def _describe(
         workers=running,
         source=collection.topics.source,
         source_id="" if source.id is None else source.id.hex,
-        states=[state_prefix(one.context).hex() for one in states],
+        states=[state_prefix(state.context).hex() for state in states],
         next=counted,
         uncounted=sum(max(0, by_partition[p] - at) for p, at in enumerate(counted)),
         last=last,
@@ -279,7 +285,7 @@ def _describe(
 
 def _counted(states: Sequence[_State], partitions: int) -> list[int]:
     """Return, by partition, the first offset that a state has not counted."""
-    return [min(one.heads[p].next for one in states) for p in range(partitions)]
+    return [min(state.heads[p].next for state in states) for p in range(partitions)]
 
 
 async def _last(

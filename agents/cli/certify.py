@@ -67,14 +67,14 @@ def certify(
     collections = list(config.collections.values()) if name is None else [config.collections[name]]
     warn_of_nominal(collections)
     # Reports under the earlier specs are still accepted, so these must keep their policies, too.
-    certified = [one for collection in collections for one in (collection, *collection.accept)]
-    certificates = [certify_collection(one.name, one.spec, one.spread) for one in certified]
+    certified = [each for collection in collections for each in (collection, *collection.accept)]
+    certificates = [certify_collection(each.name, each.spec, each.spread) for each in certified]
     if published is not None:
-        for one, certificate in zip(certified, certificates, strict=True):
-            certificate["published"] = _published(one, published, delta)
+        for each, certificate in zip(certified, certificates, strict=True):
+            certificate["published"] = _published(each, published, delta)
     if windows is not None:
-        for one, certificate in zip(certified, certificates, strict=True):
-            certificate["windows"] = _windows(one, windows)
+        for each, certificate in zip(certified, certificates, strict=True):
+            certificate["windows"] = _windows(each, windows)
     passed = all(certificate["pass"] for certificate in certificates)
     document = {"pass": passed, "collections": certificates}
     print_data(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
@@ -88,9 +88,9 @@ def _published(collection: CollectionConfig, reports: int, delta: float) -> Json
     if collection.spec.hold is not None:
         why = "reports of several windows share one draw: it needs a collection without hold"
     elif reports <= least:
-        found = central(collection.spec.mechanism, reports=reports, delta=delta)
-        if found is not None:
-            return found.to_json()
+        bound = central(collection.spec.mechanism, reports=reports, delta=delta)
+        if bound is not None:
+            return bound.to_json()
         why = "the channel is too large to enumerate: no bound is known"
         if collection.attributes:
             why = "the number of reports about each attribute is random: no bound is known"
@@ -113,7 +113,7 @@ def _windows(collection: CollectionConfig, windows: int) -> Json:
     spec = collection.spec
     cost = charges(spec, collection.spread, windows)
     loss = cost * largest_loss(spec.charged)
-    found: dict[str, Json] = {
+    document: dict[str, Json] = {
         "windows": windows,
         "charges": cost,
         "loss": {"exact": str(loss), "float": float_above(loss)},
@@ -122,10 +122,10 @@ def _windows(collection: CollectionConfig, windows: int) -> Json:
         chain, most = spec.hold.chain, float_above(loss)
         bounds = _bounds(spec.hold.loss(windows, steps=chain.steps), chain.exact)
         high = min(bounds["high"], most)
-        found["loss"] = {"exact": str(loss), "float": most, **bounds, "high": high}
+        document["loss"] = {"exact": str(loss), "float": most, **bounds, "high": high}
         if chain.steps > 1:
-            found["step"] = {**_bounds(spec.hold.loss(windows), chain.exact)}
-    return found
+            document["step"] = {**_bounds(spec.hold.loss(windows), chain.exact)}
+    return document
 
 
 def _bounds(ends: tuple[float, float], exact: bool) -> dict[str, float]:

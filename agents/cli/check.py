@@ -28,9 +28,9 @@ def check(config_file: str, shard: Shard) -> None:
     if shard.total > 1:
         click.echo(f"shard {shard}: group {config.group}")
     for collection in config.collections.values():
-        for one in collection.accept:
-            took = f"{collection.spec.fingerprint.hex()} and still takes"
-            click.echo(f"{collection.name}: counts {took} {one.spec.fingerprint.hex()}")
+        for accepted in collection.accept:
+            specs = f"{collection.spec.fingerprint.hex()} and still takes"
+            click.echo(f"{collection.name}: counts {specs} {accepted.spec.fingerprint.hex()}")
     # Imported late: the Kafka clients take three times as long to load as the configuration.
     from ldpstream.agents.cli.checking.problems import find_problems
 

@@ -68,8 +68,8 @@ def close(config_file: str, name: str, until: int, *, yes: bool) -> None:
 
 
 def _warning(until_ms: int, ahead_ms: int, window: WindowSpec) -> str:
-    said = f"this is ahead of the clock: all reports until {format_time(until_ms)} will be late"
+    warning = f"this is ahead of the clock: all reports until {format_time(until_ms)} will be late"
     if ahead_ms <= window.retention_ms:
-        return said
-    kept = format_duration(window.retention_ms)
-    return f"{said}, and windows that ended more than {kept} before then expire"
+        return warning
+    retention = format_duration(window.retention_ms)
+    return f"{warning}, and windows that ended more than {retention} before then expire"

@@ -101,41 +101,49 @@ class _Run:
         if start_ms is None:
             start_ms = max(published, default=time.time_ns() // 1_000_000)
         first_ms = start_ms - start_ms % run_ms
-        known = [one for at, one in sorted(published.items()) if first_ms <= at < first_ms + run_ms]
-        own = known[-1] if known else await self._publish(first_round(first_ms, window_ms))
+        round_specs = [
+            spec for at, spec in sorted(published.items()) if first_ms <= at < first_ms + run_ms
+        ]
+        current = (
+            round_specs[-1]
+            if round_specs
+            else await self._publish(first_round(first_ms, window_ms))
+        )
         async with connect(self._url, token=self._token) as worker:
             while True:
-                words = words_of(own)
-                asked = words.round
-                assert asked is not None
-                self._say(words, asked)
-                if asked.number == words.rounds - 1:
-                    return await self._listed(worker, words, asked)
+                words = words_of(current)
+                question = words.round
+                assert question is not None
+                self._print_round(words, question)
+                if question.number == words.rounds - 1:
+                    return await self._list_words(worker, words, question)
                 request = EstimateRequest(top=looked_at(words), ranges=[], quantiles=[], linear=[])
-                document = await self._final(worker, asked, request)
-                shares = {int(str(one.value)): one.share or 0.0 for one in document.distribution}
-                own = await self._publish(next_round(words, shares))
+                document = await self._final(worker, question, request)
+                shares = {
+                    int(str(entry.value)): entry.share or 0.0 for entry in document.distribution
+                }
+                current = await self._publish(next_round(words, shares))
 
-    async def _publish(self, asked: Round) -> CollectionSpec:
+    async def _publish(self, question: Round) -> CollectionSpec:
         async with broker.producer(self._kafka) as producer:
-            await publish_round(producer, self._topic, self._spec, asked)
-        return in_round(self._spec, round_document(self._spec, asked))
+            await publish_round(producer, self._topic, self._spec, question)
+        return in_round(self._spec, round_document(self._spec, question))
 
-    def _say(self, words: Words, asked: Round) -> None:
-        number, span = asked.number + 1, f"{format_time(asked.start_ms)} to"
-        what = "words" if asked.number == words.rounds - 1 else "prefixes"
-        bits = f"{words.lengths[asked.number]} bits"
+    def _print_round(self, words: Words, question: Round) -> None:
+        number, span = question.number + 1, f"{format_time(question.start_ms)} to"
+        what = "words" if question.number == words.rounds - 1 else "prefixes"
+        bits = f"{words.lengths[question.number]} bits"
         click.echo(
-            f"round {number} of {words.rounds}, {span} {format_time(asked.end_ms)}: {what} of "
-            f"{bits} from {count(len(asked.prefixes), 'prefix')}",
+            f"round {number} of {words.rounds}, {span} {format_time(question.end_ms)}: {what} of "
+            f"{bits} from {count(len(question.prefixes), 'prefix')}",
             err=True,
         )
 
     async def _final(
-        self, worker: Client, asked: Round, request: EstimateRequest
+        self, worker: Client, question: Round, request: EstimateRequest
     ) -> EstimateDocument:
         """Return the document of a round's window once it is final, however long that takes."""
-        span = {"start": format_time(asked.start_ms), "end": format_time(asked.end_ms)}
+        span = {"start": format_time(question.start_ms), "end": format_time(question.end_ms)}
         while True:
             try:
                 document = await worker.estimate(
@@ -146,7 +154,7 @@ class _Run:
             else:
                 if document.final and (document.withheld or not document.n):
                     raise Failed(
-                        f"{self._spec.name}: round {asked.number + 1} has "
+                        f"{self._spec.name}: round {question.number + 1} has "
                         f"{count(document.n, 'report')}, fewer than minimum = "
                         f"{self._collection.minimum:,}: start another run with --start"
                     )
@@ -154,21 +162,21 @@ class _Run:
                     return document
             await asyncio.sleep(_AGAIN_SECONDS)
 
-    async def _listed(self, worker: Client, words: Words, asked: Round) -> EstimateDocument:
-        numbers = [*range(len(asked.prefixes)), words.other]
-        boxes = [BoxRequest(name=str(one), bounds=[[one, one]]) for one in numbers]
+    async def _list_words(self, worker: Client, words: Words, question: Round) -> EstimateDocument:
+        numbers = [*range(len(question.prefixes)), words.other]
+        boxes = [BoxRequest(name=str(number), bounds=[[number, number]]) for number in numbers]
         request = EstimateRequest(
             top=0, ranges=list(boxes), quantiles=[], linear=[], simultaneous=True
         )
-        document = await self._final(worker, asked, request)
-        *found, other = document.ranges
-        lows = [-1.0 if one.low is None else one.low for one in document.ranges]
+        document = await self._final(worker, question, request)
+        *prefixes, other = document.ranges
+        lows = [-1.0 if entry.low is None else entry.low for entry in document.ranges]
         listed = [
             ValueEstimate(
-                value=bits_word(asked.prefixes[at]), **found[at].model_dump(exclude={"name"})
+                value=bits_word(question.prefixes[at]), **prefixes[at].model_dump(exclude={"name"})
             )
             for at in confirmed(words, lows)
         ]
-        listed.sort(key=lambda one: -(one.share or 0.0))
+        listed.sort(key=lambda entry: -(entry.share or 0.0))
         rest = other.model_copy(update={"name": "other words"})
         return document.model_copy(update={"distribution": listed, "ranges": [rest]})

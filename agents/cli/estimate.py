@@ -44,8 +44,8 @@ def estimate(config_file: str, name: str, reports: BinaryIO, *, form: Form, **qu
     from ldpstream.agents.document.build import build_document
     from ldpstream.agents.state.context import WindowTotals
 
-    asked = query_parameters(query)
-    options = resolve_options(asked, collection)
+    parameters = query_parameters(query)
+    options = resolve_options(parameters, collection)
     mechanism = collection.spec.mechanism
     statistic = mechanism.empty()
     n = 0
@@ -57,14 +57,14 @@ def estimate(config_file: str, name: str, reports: BinaryIO, *, form: Form, **qu
     document = build_document(collection, totals, window=None, final=True, options=options)
     showing = Showing(
         minimum=collection.minimum,
-        together="simultaneous" in asked,
+        together="simultaneous" in parameters,
         labels=ShownLabels.of_domain(collection.spec.domain),
     )
     print_document(document, form, showing)
 
 
 def resolve_options(
-    asked: Mapping[str, Sequence[str]], collection: CollectionConfig
+    parameters: Mapping[str, Sequence[str]], collection: CollectionConfig
 ) -> EstimateOptions:
     """Return a collection's options, replaced where something else was asked for.
 
@@ -74,6 +74,6 @@ def resolve_options(
     from ldpstream.agents.config.query.capabilities import read_options
 
     try:
-        return read_options(collection.options, collection.spec, asked)
+        return read_options(collection.options, collection.spec, parameters)
     except QueryError as error:
         raise Refused(f"--{error}") from error

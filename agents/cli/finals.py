@@ -51,7 +51,9 @@ def finals(config_file: str, name: str, *, to: str | None, follow: bool, size: s
         if to is not None:
             check_target(to)
         stored = broker.run(
-            _take(config.kafka, collection, to, follow=follow, size=size), config.kafka, config_file
+            _store_all(config.kafka, collection, to, follow=follow, size=size),
+            config.kafka,
+            config_file,
         )
     except ValueError as error:
         raise Refused(f"--to: {error}") from error
@@ -61,7 +63,7 @@ def finals(config_file: str, name: str, *, to: str | None, follow: bool, size: s
         click.echo(f"{count(stored, 'final window')} stored", err=True)
 
 
-async def _take(
+async def _store_all(
     kafka: KafkaConfig,
     collection: CollectionConfig,
     to: str | None,
@@ -69,30 +71,30 @@ async def _take(
     follow: bool,
     size: str | None,
 ) -> int:
-    topic, wanted = collection.topics.estimates, size or collection.window.identity.label
+    topic, label = collection.topics.estimates, size or collection.window.identity.label
     async with broker.admin(kafka) as admin:
-        found = await describe(admin, [topic])
-    if topic not in found:
+        states = await describe(admin, [topic])
+    if topic not in states:
         raise Failed(f"topic {topic} does not exist: start a worker first, which creates it")
-    windows, sizes = set(), {wanted}
+    windows, sizes = set(), {label}
     async with broker.reader(kafka) as reader:
-        partitions = [TopicPartition(topic, p) for p in range(found[topic].partitions)]
-        async for found_finals in _finals(reader, partitions, follow=follow):
-            for other in sorted({_size(one) for one in found_finals} - sizes):
+        partitions = [TopicPartition(topic, p) for p in range(states[topic].partitions)]
+        async for batch in _finals(reader, partitions, follow=follow):
+            for other in sorted({_size(document) for document in batch} - sizes):
                 sizes.add(other)
                 click.echo(
                     f"{collection.name}: left out the windows of {other} that {topic} also has: "
                     f"--size '{other}' takes them",
                     err=True,
                 )
-            documents = [one for one in found_finals if _size(one) == wanted]
+            documents = [document for document in batch if _size(document) == label]
             if to is None:
                 for document in documents:
                     print_data(document.to_json() + b"\n")
             else:
                 # In a thread: a database may take longer than a broker waits for its reader.
                 await asyncio.to_thread(_store, documents, to)
-            windows |= {(one.fingerprint, one.window) for one in documents}
+            windows |= {(stored.fingerprint, stored.window) for stored in documents}
     return len(windows)
 
 
@@ -111,17 +113,17 @@ async def _finals(
     """Yield finals in the topic's order, up to its present end or, following, for ever."""
     ends = await end_offsets(reader, partitions)
     await reader.seek_to_beginning(*partitions)
-    found: list[EstimateDocument] = []
+    batch: list[EstimateDocument] = []
     while True:
-        there = [await reader.position(one) >= ends[one] for one in partitions]
-        if found and (all(there) or len(found) >= _TOGETHER):
-            yield found
-            found = []
-        if all(there) and not follow:
+        at_end = [await reader.position(partition) >= ends[partition] for partition in partitions]
+        if batch and (all(at_end) or len(batch) >= _TOGETHER):
+            yield batch
+            batch = []
+        if all(at_end) and not follow:
             return
         for records in (await reader.getmany(timeout_ms=_POLL_MS)).values():
-            parsed = [_parse(one) for one in records]
-            found += [document for document in parsed if document is not None and document.final]
+            parsed = [_parse(record) for record in records]
+            batch += [document for document in parsed if document is not None and document.final]
 
 
 def _size(document: EstimateDocument) -> str:

@@ -43,11 +43,13 @@ class _Written(GenerateJsonSchema):
         written = schema.get("default")
         if written in (None, ()) or isinstance(written, BaseModel):
             return self.generate_inner(schema["schema"])
-        found = super().default_schema(schema)
-        default = found.get("default")
-        if str(found.get("title", "")).startswith("duration") and isinstance(default, int):
-            found["default"] = format_duration(default)
-        return found
+        described_schema = super().default_schema(schema)
+        default = described_schema.get("default")
+        if str(described_schema.get("title", "")).startswith("duration") and isinstance(
+            default, int
+        ):
+            described_schema["default"] = format_duration(default)
+        return described_schema
 
 
 @click.command()
@@ -68,7 +70,7 @@ def json_schema() -> Schema:
     schema = FileTable.model_json_schema(schema_generator=_Written)
     definitions = schema["$defs"]
     collection = definitions["CollectionTable"]["properties"]
-    collection |= {key: described(key, said) for key, said in MECHANISM_KEYS.items()}
+    collection |= {key: described(key, meaning) for key, meaning in MECHANISM_KEYS.items()}
     definitions["KafkaTable"]["properties"] |= {
         key: {"description": "The setting of aiokafka's clients"} for key in sorted(OPTIONS)
     }
@@ -80,19 +82,26 @@ def page() -> str:
     definitions = json_schema()["$defs"]
     collection = definitions["CollectionTable"]["properties"]
     inner = {"window": "WindowTable", "spread": "SpreadTable", "publish": "PublishTable"}
-    own = {key: one for key, one in collection.items() if key not in {*inner, *MECHANISM_KEYS}}
+    collection_keys = {
+        key: key_schema
+        for key, key_schema in collection.items()
+        if key not in {*inner, *MECHANISM_KEYS}
+    }
     kafka = {"bootstrap": definitions["KafkaTable"]["properties"]["bootstrap"]}
     worker = definitions["WorkerConfig"]["properties"]
     gateway = definitions["GatewayConfig"]["properties"]
-    shared = [key for key, one in gateway.items() if worker.get(key) == one]
-    parts = [
+    shared = [key for key, key_schema in gateway.items() if worker.get(key) == key_schema]
+    sections = [
         _HEADING,
         _table("[kafka]", kafka),
         f"Every other key is a setting of aiokafka's clients: {_names(sorted(OPTIONS))}.\n",
         _table("[worker]", worker),
-        _table("[gateway]", {key: one for key, one in gateway.items() if key not in shared}),
+        _table(
+            "[gateway]",
+            {key: key_schema for key, key_schema in gateway.items() if key not in shared},
+        ),
         f"And {_names(shared)}, as under `[worker]`.\n",
-        _table("[collection.NAME]", own),
+        _table("[collection.NAME]", collection_keys),
         "Each mechanism reads some of these keys, and refuses the others:\n",
         _meanings(MECHANISM_KEYS),
         "## `domain`\n",
@@ -102,37 +111,42 @@ def page() -> str:
         _meanings(ATTRIBUTE_KEYS),
         *(_table(key, definitions[name]["properties"]) for key, name in inner.items()),
     ]
-    return "\n".join(parts)
+    return "\n".join(sections)
 
 
 def _table(name: str, keys: Mapping[str, Schema]) -> str:
-    rows = (f"| `{key}` | {_value(one)} | {_meaning(one)} |" for key, one in keys.items())
+    rows = (
+        f"| `{key}` | {_value(key_schema)} | {_meaning(key_schema)} |"
+        for key, key_schema in keys.items()
+    )
     head = (f"## `{name}`", "", "| key | default, or an example | meaning |", "| --- | --- | --- |")
     return "\n".join([*head, *rows, ""])
 
 
 def _meanings(keys: Mapping[str, str]) -> str:
-    rows = (f"| `{key}` | `{toml(EXAMPLES[key])}` | {said} |" for key, said in keys.items())
+    rows = (f"| `{key}` | `{toml(EXAMPLES[key])}` | {meaning} |" for key, meaning in keys.items())
     return "\n".join(["| key | example | meaning |", "| --- | --- | --- |", *rows, ""])
 
 
-def _value(one: Schema) -> str:
+def _value(key_schema: Schema) -> str:
     """Return a key's default and examples, and what else it may be."""
-    if "enum" in one:
-        names = _names(sorted(one["enum"], key=lambda value: value != one.get("default")))
-        return names if "default" in one else f"one of {names}"
-    parts = [f"`{toml(one['default'])}`"] if "default" in one else []
-    examples = [f"`{toml(example)}`" for example in one.get("examples", ())]
+    if "enum" in key_schema:
+        names = _names(
+            sorted(key_schema["enum"], key=lambda value: value != key_schema.get("default"))
+        )
+        return names if "default" in key_schema else f"one of {names}"
+    texts = [f"`{toml(key_schema['default'])}`"] if "default" in key_schema else []
+    examples = [f"`{toml(example)}`" for example in key_schema.get("examples", ())]
     if examples:
-        parts.append(f"e.g. {' or '.join(examples)}")
-    titles = [str(other.get("title", "")) for other in (one, *one.get("anyOf", ()))]
-    return ", ".join([*parts, *(_ADDED[title] for title in titles if title in _ADDED)])
+        texts.append(f"e.g. {' or '.join(examples)}")
+    titles = [str(other.get("title", "")) for other in (key_schema, *key_schema.get("anyOf", ()))]
+    return ", ".join([*texts, *(_ADDED[title] for title in titles if title in _ADDED)])
 
 
-def _meaning(one: Schema) -> str:
-    said: str = one["description"]
-    low, high = one.get("minimum"), one.get("maximum")
-    return said if high is None else f"{said}; {low:,} to {high:,}"
+def _meaning(key_schema: Schema) -> str:
+    meaning: str = key_schema["description"]
+    low, high = key_schema.get("minimum"), key_schema.get("maximum")
+    return meaning if high is None else f"{meaning}; {low:,} to {high:,}"
 
 
 def _names(names: list[str]) -> str:

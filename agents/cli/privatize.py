@@ -28,7 +28,7 @@ from ldpstream.mechanisms.ledger import Ledger
 @click.argument("name")
 @click.argument("values", type=click.File("rb"), default="-")
 def privatize(
-    config_file: str, name: str, values: BinaryIO, *, asked: ReadingOptions, spending: Spending
+    config_file: str, name: str, values: BinaryIO, *, options: ReadingOptions, spending: Spending
 ) -> None:
     """Turn value lines (a file, or stdin) into reports, one JSON object per line.
 
@@ -40,7 +40,7 @@ def privatize(
     _, collection = load_collection(config_file, name)
     refuse_words(collection)
     refuse_one_report(collection, "send --ledger, because a line of privatize has no token")
-    reading = Reading.of(collection, asked)
+    reading = Reading.of(collection, options)
     if spending.ledger is not None:
         with opened(collection, spending.ledger, spending) as ledger:
             _keep(ledger, collection, values, reading)

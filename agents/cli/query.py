@@ -62,7 +62,7 @@ def query(
     check_reachable(url)
     from ldpstream.agents.cli.terminal.windows import WindowSelection, print_windows
 
-    wanted = WindowSelection(
+    selection = WindowSelection(
         start=start,
         end=end,
         span=span,
@@ -70,4 +70,4 @@ def query(
         fingerprint=fingerprint,
         form=form,
     )
-    print_windows(url, name, token, wanted, query_parameters(options))
+    print_windows(url, name, token, selection, query_parameters(options))

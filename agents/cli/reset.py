@@ -121,7 +121,7 @@ async def _check_stopped(
     static = config.worker.instance is not None
     session_ms = client_options.group_times(config.kafka.options, static=static).session_ms
     wait_seconds = session_ms / 1000 + _EXPIRY_SECONDS
-    deadline, told = time.monotonic() + wait_seconds, False
+    deadline, reported = time.monotonic() + wait_seconds, False
     for group_id in await worker_groups(admin, config.worker.id):
         while members := await count_members(admin, group_id, topic=collection.topics.source):
             running = f"the group {group_id} has {members} running"
@@ -130,16 +130,16 @@ async def _check_stopped(
                     f"nothing was changed: {running}; stop all workers first, or restart them "
                     f"without {collection.name}"
                 )
-            if not told:
-                told = True
+            if not reported:
+                reported = True
                 click.echo(f"{running}: waiting up to {wait_seconds:g} s for killed ones", err=True)
             await asyncio.sleep(_LOOK_SECONDS)
 
 
 async def _delete(admin: AIOKafkaAdminClient, names: Sequence[str]) -> list[str]:
     """Delete those of these topics that exist, and return them in their order."""
-    found = await describe(admin, names)
-    present = [name for name in names if name in found]
+    states = await describe(admin, names)
+    present = [name for name in names if name in states]
     if not present:
         return []
     response: Any = await admin.delete_topics(present)
@@ -148,9 +148,9 @@ async def _delete(admin: AIOKafkaAdminClient, names: Sequence[str]) -> list[str]
             raise for_code(code)(f"topic {name}")
     # A deletion is acknowledged before it is done, and until then the name is taken.
     deadline = time.monotonic() + _PATIENCE_SECONDS
-    while left := await describe(admin, present):
+    while remaining := await describe(admin, present):
         if time.monotonic() > deadline:
-            raise Failed(f"the broker still shows {min(left)} after {_PATIENCE_SECONDS:g} s")
+            raise Failed(f"the broker still shows {min(remaining)} after {_PATIENCE_SECONDS:g} s")
         await asyncio.sleep(_LOOK_SECONDS)
     return present
 
@@ -201,10 +201,10 @@ async def _forget(admin: AIOKafkaAdminClient, group_id: str, topic: str) -> None
 async def _has_offsets(admin: AIOKafkaAdminClient, group_id: str, topic: str) -> bool:
     """Return whether a group has committed offsets in a topic, False if the broker does not say."""
     try:
-        found = await admin.list_consumer_group_offsets(group_id)
+        offsets = await admin.list_consumer_group_offsets(group_id)
     except KafkaError:
         return False
-    return any(partition.topic == topic for partition in found)
+    return any(partition.topic == topic for partition in offsets)
 
 
 # --- continue a back-up --------------------------------------------------------------------------
@@ -217,7 +217,7 @@ class _Restored:
     moved: bool
     records: int
     uncounted: int
-    lost: int
+    deleted: int
 
 
 def _restore(
@@ -229,14 +229,14 @@ def _restore(
     if not yes:
         confirm(f"Replace all state of {name} by that of {description.time}?")
     task = _restore_stopped(config, collection, description, file)
-    found = broker.run(task, config.kafka, config_file)
-    click.echo(f"{name} has the state of {description.time}: {count(found.records, 'record')}")
-    where = f"{source}, a new topic, is" if found.moved else f"what {source} got since is"
-    click.echo(f"{where} counted next: {count(found.uncounted, 'message')} so far")
-    if found.lost:
+    restored = broker.run(task, config.kafka, config_file)
+    click.echo(f"{name} has the state of {description.time}: {count(restored.records, 'record')}")
+    where = f"{source}, a new topic, is" if restored.moved else f"what {source} got since is"
+    click.echo(f"{where} counted next: {count(restored.uncounted, 'message')} so far")
+    if restored.deleted:
         click.echo(
-            f"{count(found.lost, 'message')} of {source} not counted by then are deleted already: "
-            "documents of their windows will have `lost`",
+            f"{count(restored.deleted, 'message')} of {source} not counted by then are deleted "
+            "already: documents of their windows will have `lost`",
             err=True,
         )
 
@@ -251,8 +251,8 @@ def _check_states(
             f"{config_file}: collection.{name}.partitions: expected {len(description.next)}, as "
             f"{file} has them, got {partitions}"
         )
-    known = {state_prefix(context).hex() for context in contexts(collection)}
-    if not known.issuperset(description.states):
+    prefixes = {state_prefix(context).hex() for context in contexts(collection)}
+    if not prefixes.issuperset(description.states):
         raise Refused(
             f"{file}: expected a state of {name} in {config_file}, got one of another spec or "
             "window: restore it with the configuration that it was stored with, and change that "
@@ -269,11 +269,11 @@ async def _restore_stopped(
         factor = clients.replication_factor(kafka.options, brokers=count_brokers(admin))
         # Not the changelog: it is replaced, whatever is wrong with it.
         only = [topics.source]
-        found = await declare_topics(admin, [collection], replication_factor=factor, only=only)
-        source = found[topics.source].id
+        states = await declare_topics(admin, [collection], replication_factor=factor, only=only)
+        source = states[topics.source].id
         source_id = "" if source is None else source.hex
         moved = source_id != description.source_id
-        uncounted, lost = await _unread(config, collection, description, moved=moved, file=file)
+        uncounted, deleted = await _unread(config, collection, description, moved=moved, file=file)
         # Orders to close name offsets of the source that they were given for.
         await _delete(admin, [topics.changelog, *([topics.control] if moved else [])])
         await declare_topics(admin, [collection], replication_factor=factor)
@@ -281,7 +281,7 @@ async def _restore_stopped(
     if moved:
         records = _moved(collection, records, b"" if source is None else source.bytes)
     written = await _write(config, topics.changelog, records)
-    return _Restored(moved, written, uncounted, lost)
+    return _Restored(moved, written, uncounted, deleted)
 
 
 async def _unread(
@@ -338,12 +338,12 @@ async def _check_no_copy(
         last = description.last[partition.partition]
         if last is None:
             continue
-        time_ms, wanted = last
-        found = (await reader.offsets_for_times({partition: int(time_ms)}))[partition]
-        if found is None:
+        time_ms, last_digest = last
+        position = (await reader.offsets_for_times({partition: int(time_ms)}))[partition]
+        if position is None:
             continue
-        async for record in messages(reader, partition, found.offset, end):
-            if digest(record.value) == wanted:
+        async for record in messages(reader, partition, position.offset, end):
+            if digest(record.value) == last_digest:
                 raise Failed(
                     f"nothing was changed: {partition.topic}[{partition.partition}] has a copy of "
                     f"what {file} has counted, which would count twice: expected a topic that only "
@@ -372,9 +372,9 @@ async def _write(config: Config, changelog: str, records: Iterator[Record]) -> i
     producer, written = LastingProducer(config.kafka.bootstrap, config.kafka.options), 0
     await producer.start()
     try:
-        for partition, found in groupby(records, key=attrgetter("partition")):
+        for partition, by_partition in groupby(records, key=attrgetter("partition")):
             batch: list[tuple[bytes, bytes | None]] = []
-            for record in found:
+            for record in by_partition:
                 batch.append((record.key, record.value))
                 if len(batch) == _TOGETHER:
                     await producer.send_records(changelog, partition, batch)

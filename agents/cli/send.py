@@ -53,7 +53,7 @@ class Chunk:
     tokens: Tokens | None = None
 
 
-class Kept:
+class PendingReports:
     """The reports of a ledger that are not acknowledged yet, one per window."""
 
     def __init__(
@@ -117,7 +117,7 @@ def send(
     *,
     batch: int,
     reports: bool,
-    asked: ReadingOptions,
+    options: ReadingOptions,
     spending: Spending,
 ) -> None:
     """Privatize value lines (a file, or stdin) and produce the reports.
@@ -129,7 +129,7 @@ def send(
     broker has acknowledged.
     """
     config, collection = load_collection(config_file, name)
-    how = Reading.of(collection, asked, reports=reports)
+    how = Reading.of(collection, options, reports=reports)
     # A chunk is a whole number of messages, so that only the last message can be shorter.
     size = batch * max(1, CHUNK // batch)
     # No spinner in a pipe, even where FORCE_COLOR is set: it would only fill the output.
@@ -148,8 +148,8 @@ def send(
         if isinstance(collection.spec.domain, Words):
             collection = broker.run(_in_round(config.kafka, collection), config.kafka, config_file)
         if ledger is not None:
-            held = Kept(ledger, collection, values, how, size=size)
-            chunks, arrived = held.chunks(), held.mark_sent
+            waiting = PendingReports(ledger, collection, values, how, size=size)
+            chunks, arrived = waiting.chunks(), waiting.mark_sent
         else:
             read = from_reports if reports else from_values
             chunks = read(values, collection, how, size=size)
@@ -257,10 +257,10 @@ def frames(
         for at in spec.one_report.by_partition(chunk.tokens):
             partition = int(spec.one_report.partition(chunk.tokens[at[:1]])[0])
             for start in range(0, len(at), batch):
-                part = at[start : start + batch]
-                times_ms, tokens = chunk.times_ms[part], chunk.tokens[part]
-                frame = spec.frame_reports(chunk.reports[part], times_ms=times_ms, tokens=tokens)
-                yield frame, len(part), partition
+                indices = at[start : start + batch]
+                times_ms, tokens = chunk.times_ms[indices], chunk.tokens[indices]
+                frame = spec.frame_reports(chunk.reports[indices], times_ms=times_ms, tokens=tokens)
+                yield frame, len(indices), partition
         return
     for start in range(0, len(chunk.reports), batch):
         rows = slice(start, start + batch)

@@ -28,13 +28,13 @@ def status(url: str, *, as_json: bool, token: str | None) -> None:
     from ldpstream.agents.cli.terminal.status import ask_status, show
     from ldpstream.agents.cli.terminal.tables import table_console
 
-    found, missing = ask_status(url, token)
+    answers, missing = ask_status(url, token)
     if as_json:
-        joined = ", ".join(answer.model_dump_json() for answer in found)
+        joined = ", ".join(answer.model_dump_json() for answer in answers)
         click.echo(f'{{"collections": [{joined}], "missing": {json.dumps(missing)}}}')
     else:
         console = table_console()
-        for answer in found:
+        for answer in answers:
             show(answer, console)
     if missing:
         raise Failed("\n".join(missing))

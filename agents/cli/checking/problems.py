@@ -134,28 +134,28 @@ async def _check_collection(
 ) -> tuple[Sequence[str], list[str]]:
     """Return the names of a collection's missing topics, and what is wrong."""
     try:
-        found, missing = await check_topics(admin, collection)
+        existing, missing = await check_topics(admin, collection)
     except TopicError as error:
         return (), [str(error)]
     for name, partitions in _partitions(collection).items():
         if name in missing:
             click.echo(f"{name}: missing; a worker creates it, {count(partitions, 'partition')}")
         else:
-            click.echo(f"{name}: {count(found[name].partitions, 'partition')}")
+            click.echo(f"{name}: {count(existing[name].partitions, 'partition')}")
     source, changelog = collection.topics.source, collection.topics.changelog
-    if source in found and (unsafe := await warn_of_compression(admin, source)) is not None:
+    if source in existing and (unsafe := await warn_of_compression(admin, source)) is not None:
         click.echo(f"{source}: warning: {unsafe}")
-    if source in found and not await dates_arrivals(admin, source):
+    if source in existing and not await dates_arrivals(admin, source):
         click.echo(
             f"{source}: note: senders set its timestamps (message.timestamp.type=CreateTime): a "
             "worker that catches up estimates arrival times from most senders' clocks; "
             "with LogAppendTime the broker sets them"
         )
-    if changelog in found and (unsafe := await warn_of_timestamps(admin, changelog)) is not None:
+    if changelog in existing and (unsafe := await warn_of_timestamps(admin, changelog)) is not None:
         click.echo(f"{changelog}: warning: {unsafe}")
     batch_bytes = max_batch_bytes(kafka.options)
-    wrong = await wrong_settings(admin, collection, found, batch_bytes=batch_bytes)
-    return missing, [*missing_on_topics(collection, found), *wrong]
+    wrong = await wrong_settings(admin, collection, existing, batch_bytes=batch_bytes)
+    return missing, [*missing_on_topics(collection, existing), *wrong]
 
 
 async def _check_group(admin: AIOKafkaAdminClient, config: Config) -> list[str]:
@@ -192,12 +192,12 @@ async def _check_addresses(admin: AIOKafkaAdminClient, worker: WorkerConfig) -> 
     if worker.advertise is None:
         return []
     topic = worker.addresses_topic
-    found = (await describe(admin, [topic])).get(topic)
-    if found is None:
+    state = (await describe(admin, [topic])).get(topic)
+    if state is None:
         click.echo(f"{topic}: missing; a worker creates it, 1 partition")
         return []
-    click.echo(f"{topic}: {count(found.partitions, 'partition')}")
-    return missing_on_addresses(topic, found.permitted)
+    click.echo(f"{topic}: {count(state.partitions, 'partition')}")
+    return missing_on_addresses(topic, state.permitted)
 
 
 async def _check_windows(
@@ -220,15 +220,19 @@ async def _check_windows(
         for name, collection in begun:
             topic = collection.topics.changelog
             partitions = (await describe(admin, [topic]))[topic].partitions
-            known = {one.spec.fingerprint for one in (collection, *collection.accept)}
-            for other in sorted(await _last_specs(reader, topic, partitions) - known):
+            fingerprints = {
+                spec_config.spec.fingerprint for spec_config in (collection, *collection.accept)
+            }
+            for other in sorted(await _last_specs(reader, topic, partitions) - fingerprints):
                 click.echo(
                     f"{name}: note: the state in {topic} is of another spec, {other.hex()}: a "
                     "worker rejects its reports and does not publish its open windows, unless its "
                     f"file is named under collection.{name}.accept"
                 )
-            kept = await _kept_windows(reader, topic, partitions, collection.spec)
-            for differ in filter(None, (differences(collection, windows) for windows in kept)):
+            stored_windows = await _kept_windows(reader, topic, partitions, collection.spec)
+            for differ in filter(
+                None, (differences(collection, windows) for windows in stored_windows)
+            ):
                 if running:
                     problems.append(
                         f"collection {name}: the state in {topic} has {differ}, and "
@@ -260,16 +264,16 @@ async def _kept_windows(
     Raises:
         KafkaError: if the broker does not answer.
     """
-    found: dict[WindowIdentity, int] = {}
+    dates_ms: dict[WindowIdentity, int] = {}
     assigned = [TopicPartition(topic, partition) for partition in range(partitions)]
     ends = await end_offsets(reader, assigned)
     for partition, end in ends.items():
         last = await _last_state(reader, partition, end, spec)
         if last is not None:
             (_, windows), dated_ms = last
-            found[windows] = max(dated_ms, found.get(windows, dated_ms))
-    newest_ms = max(found.values(), default=0)
-    return [windows for windows, dated_ms in found.items() if newest_ms - dated_ms < _RECENT_MS]
+            dates_ms[windows] = max(dated_ms, dates_ms.get(windows, dated_ms))
+    newest_ms = max(dates_ms.values(), default=0)
+    return [windows for windows, dated_ms in dates_ms.items() if newest_ms - dated_ms < _RECENT_MS]
 
 
 async def _last_specs(reader: AIOKafkaConsumer, topic: str, partitions: int) -> set[bytes]:
@@ -280,8 +284,8 @@ async def _last_specs(reader: AIOKafkaConsumer, topic: str, partitions: int) -> 
     """
     assigned = [TopicPartition(topic, partition) for partition in range(partitions)]
     ends = await end_offsets(reader, assigned)
-    found = [await _last_state(reader, partition, end, None) for partition, end in ends.items()]
-    return {last[0][0] for last in found if last is not None}
+    states = [await _last_state(reader, partition, end, None) for partition, end in ends.items()]
+    return {last[0][0] for last in states if last is not None}
 
 
 async def _last_state(

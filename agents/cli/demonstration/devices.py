@@ -62,8 +62,11 @@ class CrowdOfRecords:
 
     def __init__(self, domain: Attributes, *, seed: int) -> None:
         self._domain = domain
-        given = domain.given.values()
-        self._crowds = [Crowd(one.shape, seed=seed + j) for j, one in enumerate(given)]
+        domains = domain.given.values()
+        self._crowds = [
+            Crowd(attribute_domain.shape, seed=seed + j)
+            for j, attribute_domain in enumerate(domains)
+        ]
 
     def draw(self, n: int, *, seconds: float) -> NDArray[np.int64]:
         """Return the values of n people at a time, each of one random attribute: int64 `(n,)`."""
@@ -109,15 +112,15 @@ async def _send(sender: Sender, values: NDArray[np.int64], batch: int, time_ms: 
     words = SystemEntropy().words(len(values))
     tokens = None if spec.one_report is None else words.view(np.uint8).reshape(-1, TOKEN_BYTES)
     times_ms = np.full(len(values), time_ms, dtype=np.int64)
-    parts = [slice(start, start + batch) for start in range(0, len(values), batch)]
+    messages = [slice(start, start + batch) for start in range(0, len(values), batch)]
     await asyncio.gather(
         *(
             sender.send_reports(
-                reports[part],
-                times_ms=times_ms[part],
-                tokens=None if tokens is None else tokens[part],
+                reports[message],
+                times_ms=times_ms[message],
+                tokens=None if tokens is None else tokens[message],
             )
-            for part in parts
+            for message in messages
         )
     )
 

@@ -150,22 +150,22 @@ async def _supervised(
     return demo.result()
 
 
-def _choose_port(asked: int | None) -> int:
+def _choose_port(requested: int | None) -> int:
     """Return the given port, or else the worker's usual one if it is free, or else 0.
 
     Raises:
         DemoError: where the given port cannot be used.
     """
-    port = _USUAL_PORT if asked is None else asked
+    port = _USUAL_PORT if requested is None else requested
     with socket.socket() as probe:
         # As the server does, so that a port that was just closed counts as free.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))
         except OSError as error:
-            if asked is not None:
-                said = f"--port: cannot serve HTTP on 127.0.0.1:{port}: {error.strerror}"
-                raise DemoError(f"{said}; choose another, or 0 for any free one") from error
+            if requested is not None:
+                problem = f"--port: cannot serve HTTP on 127.0.0.1:{port}: {error.strerror}"
+                raise DemoError(f"{problem}; choose another, or 0 for any free one") from error
             return 0
     return port
 
@@ -198,7 +198,7 @@ async def _demonstrate(
             finally:
                 stop.set()
         console.print("the devices have stopped; counting their last reports")
-        return await _finish(worker, config, sent)
+        return await _close_windows(worker, config, sent)
 
 
 async def _show_progress(
@@ -210,38 +210,40 @@ async def _show_progress(
         with suppress(TimeoutError):
             await asyncio.wait_for(stop.wait(), _PROGRESS_SECONDS)
         status = await worker.status(COLLECTION)
-        parts = [
+        texts = [
             f"{time.monotonic() - begun:.0f} s{until}",
             f"sent {sent.total:,}",
             f"counted {status.counted:,}",
             f"late {status.late:,}",
             f"rejected {status.rejected:,}",
         ]
-        windows = [one for one in await worker.newest(COLLECTION, 3) if one.n]
+        windows = [window for window in await worker.newest(COLLECTION, 3) if window.n]
         if windows:
             # The newest window has few reports at first.
-            full = [one for one in windows if one.n >= options.rate] or windows
+            full = [window for window in windows if window.n >= options.rate] or windows
             document = await _estimate(worker, full[-1])
-            for one in compare(document, sent)[:_LEADERS]:
-                low, high = percent(one.entry.low), percent(one.entry.high)
-                share, truth = percent(one.entry.share), percent(one.truth)
-                parts.append(f"{one.name} {share} [{low}, {high}] (true {truth})")
-        console.print(" | ".join(parts), markup=False, soft_wrap=True)
+            for comparison in compare(document, sent)[:_LEADERS]:
+                low, high = percent(comparison.entry.low), percent(comparison.entry.high)
+                share, truth = percent(comparison.entry.share), percent(comparison.truth)
+                texts.append(f"{comparison.name} {share} [{low}, {high}] (true {truth})")
+        console.print(" | ".join(texts), markup=False, soft_wrap=True)
 
 
-async def _finish(worker: Client, config: Config, sent: SentReports) -> DemoSummary:
+async def _close_windows(worker: Client, config: Config, sent: SentReports) -> DemoSummary:
     """Close all windows once every report is counted, late or rejected; return the summary.
 
     After a minute it stops waiting, and the summary says what is missing.
     """
-    wanted, windows = set(sent.newest(WINDOWS_CHECKED)), dict[int, WindowState]()
+    starts, windows = set(sent.newest(WINDOWS_CHECKED)), dict[int, WindowState]()
     with suppress(TimeoutError):
         async with asyncio.timeout(_PATIENCE_SECONDS):
             while _decided(await worker.status(COLLECTION)) != sent.total:  # noqa: ASYNC110 (a worker)
                 await asyncio.sleep(_STEP_SECONDS)
             until_ms = max(sent.truth, default=0) + WINDOW_MS
             await broker.close_panes(config.kafka, config.collections[COLLECTION], until_ms)
-            while not wanted <= {start for start, one in windows.items() if one.published}:
+            while not starts <= {
+                start for start, window_state in windows.items() if window_state.published
+            }:
                 await asyncio.sleep(_STEP_SECONDS)
                 windows = await _windows(worker)
     windows = windows or await _windows(worker)
@@ -261,13 +263,13 @@ def _decided(status: CollectionStatus) -> int:
 async def _windows(worker: Client) -> dict[int, WindowState]:
     """Return the newest windows that hold counted reports, by their start in epoch ms."""
     windows = await worker.newest(COLLECTION, WINDOWS_CHECKED)
-    return {parse_time(one.window.start): one for one in windows if one.n}
+    return {parse_time(window.window.start): window for window in windows if window.n}
 
 
 async def _estimate(worker: Client, window: WindowState) -> EstimateDocument:
     span = window.window
-    asked = EstimateRequest(start=span.start, end=span.end, top="all")
-    return await worker.estimate(COLLECTION, asked)
+    request = EstimateRequest(start=span.start, end=span.end, top="all")
+    return await worker.estimate(COLLECTION, request)
 
 
 @asynccontextmanager

@@ -40,15 +40,15 @@ class DemoSummary:
     @property
     def differences(self) -> list[str]:
         """The windows that are not final, or have another number of reports than was sent."""
-        found = []
+        problems = []
         for start_ms in self.sent.newest(WINDOWS_CHECKED):
             window = self.windows.get(start_ms)
             n = self.sent.n(start_ms)
             if window is None or not window.final:
-                found.append(f"a window of {n:,} reports is not final")
+                problems.append(f"a window of {n:,} reports is not final")
             elif window.n != n:
-                found.append(f"{window.window.start} has {window.n:,} of {n:,} reports")
-        return found
+                problems.append(f"{window.window.start} has {window.n:,} of {n:,} reports")
+        return problems
 
     @property
     def good(self) -> bool:
@@ -58,24 +58,28 @@ class DemoSummary:
     @property
     def comparisons(self) -> list[TruthComparison]:
         """All values of all documents, with the truth."""
-        return [one for document in self.documents.values() for one in compare(document, self.sent)]
+        return [
+            comparison
+            for document in self.documents.values()
+            for comparison in compare(document, self.sent)
+        ]
 
 
 def print_summary(summary: DemoSummary, console: Console) -> None:
     """Print the summary; what is wrong is bold and red."""
     sent, status = summary.sent, summary.status
-    _say(console, "sent", f"{count(sent.total, 'report')}")
-    _say(console, "counted", f"{status.counted:,}")
+    _print_line(console, "sent", f"{count(sent.total, 'report')}")
+    _print_line(console, "counted", f"{status.counted:,}")
     late = f"{status.late:,}; the devices sent {sent.late:,} too late on purpose"
-    _say(console, "late", late)
+    _print_line(console, "late", late)
     bad = f"{status.rejected:,}; the devices sent {sent.rejected:,} bad ones on purpose"
     reasons = reasons_text(status)
-    _say(console, "rejected", f"{bad} ({reasons})" if reasons else bad)
+    _print_line(console, "rejected", f"{bad} ({reasons})" if reasons else bad)
     total = status.counted + status.late + status.rejected
     if summary.accounted:
-        _say(console, "accounted", f"counted + late + rejected = sent = {total:,}")
+        _print_line(console, "accounted", f"counted + late + rejected = sent = {total:,}")
     else:
-        _shout(
+        _print_failure(
             console,
             "NOT ACCOUNTED",
             f"counted + late + rejected = {total:,}, but the devices sent {sent.total:,}: "
@@ -83,13 +87,15 @@ def print_summary(summary: DemoSummary, console: Console) -> None:
         )
     differences = summary.differences
     if differences:
-        _shout(console, "WINDOWS DIFFER", "; ".join(differences))
+        _print_failure(console, "WINDOWS DIFFER", "; ".join(differences))
     else:
-        checked = len(sent.newest(WINDOWS_CHECKED))
-        _say(console, "windows", f"{checked} final, each with exactly the reports sent for it")
+        number = len(sent.newest(WINDOWS_CHECKED))
+        _print_line(
+            console, "windows", f"{number} final, each with exactly the reports sent for it"
+        )
     for problem in status.problems:
-        _shout(console, "PROBLEM", problem)
-    _say(console, "bounds", coverage(summary.comparisons, _confidence(summary)))
+        _print_failure(console, "PROBLEM", problem)
+    _print_line(console, "bounds", coverage(summary.comparisons, _confidence(summary)))
     if summary.documents:
         # The window with the most reports, since the last one ends early; the newest of several.
         _, fullest = max(summary.documents.items(), key=lambda item: (item[1].n, item[0]))
@@ -105,23 +111,23 @@ def _top_places(document: EstimateDocument, sent: SentReports) -> Table:
     table.add_column("place", no_wrap=True)
     for column in ("true", "estimate", "low", "high"):
         table.add_column(column, justify="right", no_wrap=True)
-    for one in compare(document, sent)[:_TOP]:
-        entry = one.entry
-        shares = one.truth, entry.share, entry.low, entry.high
-        style = "red" if one.inside is False else ""
-        table.add_row(Text(one.name), *map(percent, shares), style=style)
+    for comparison in compare(document, sent)[:_TOP]:
+        entry = comparison.entry
+        shares = comparison.truth, entry.share, entry.low, entry.high
+        style = "red" if comparison.inside is False else ""
+        table.add_row(Text(comparison.name), *map(percent, shares), style=style)
     return table
 
 
 def coverage(comparisons: Sequence[TruthComparison], confidence: float) -> str:
     """Return a text that says how many true shares are inside their bounds."""
-    known = [one.inside for one in comparisons if one.inside is not None]
-    if not known:
+    bounded = [comparison.inside for comparison in comparisons if comparison.inside is not None]
+    if not bounded:
         return "no final window has enough reports for estimates"
-    held = sum(known)
+    covered = sum(bounded)
     return (
-        f"{held:,} of {len(known):,} true shares are inside their {100 * confidence:g}% bounds: "
-        f"{100 * held / len(known):.1f}%"
+        f"{covered:,} of {len(bounded):,} true shares are inside their "
+        f"{100 * confidence:g}% bounds: {100 * covered / len(bounded):.1f}%"
     )
 
 
@@ -129,9 +135,9 @@ def _confidence(summary: DemoSummary) -> float:
     return max((document.confidence for document in summary.documents.values()), default=0.0)
 
 
-def _say(console: Console, name: str, text: str) -> None:
+def _print_line(console: Console, name: str, text: str) -> None:
     console.print(Text(f"{name:<10} {text}"))
 
 
-def _shout(console: Console, name: str, text: str) -> None:
+def _print_failure(console: Console, name: str, text: str) -> None:
     console.print(Text(f"{name}: {text}", style="bold red"))

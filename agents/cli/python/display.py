@@ -35,14 +35,14 @@ def to_frame(document: Document, part: Part = "values") -> "pd.DataFrame":
     if isinstance(document, EstimateDocument):
         return document.to_frame(part)
     columns: dict[str, list[Any]] = {"start": [], "end": [], "size": [], **to_columns((), part)}
-    for one in document:
-        found = one.to_columns(part)
-        entries = len(next(iter(found.values())))
-        window = one.window
-        found["start"] = [None if window is None else window.start] * entries
-        found["end"] = [None if window is None else window.end] * entries
-        found["size"] = [one.size] * entries
-        for name, values in found.items():
+    for window_document in document:
+        rows_by_name = window_document.to_columns(part)
+        entries = len(next(iter(rows_by_name.values())))
+        window = window_document.window
+        rows_by_name["start"] = [None if window is None else window.start] * entries
+        rows_by_name["end"] = [None if window is None else window.end] * entries
+        rows_by_name["size"] = [window_document.size] * entries
+        for name, values in rows_by_name.items():
             columns.setdefault(name, []).extend(values)
     return as_frame(columns)
 
@@ -63,13 +63,16 @@ def plot(document: Document, part: Part = "values", *, axes: "Axes | None" = Non
         return _plot_plan(document, axes or new_axes())
     if not document:
         raise ValueError("expected at least one document")
-    columns = [one.to_columns(part) for one in document]
+    columns = [window_document.to_columns(part) for window_document in document]
     of, what = list(columns[0])[:2]
     courses = {
-        label_text(label): [_at(found, label, of, what) for found in columns]
+        label_text(label): [_at(entries, label, of, what) for entries in columns]
         for label in columns[-1][of][:FOLLOWED]
     }
-    times = ["all reports" if one.window is None else one.window.start for one in document]
+    times = [
+        "all reports" if window_document.window is None else window_document.window.start
+        for window_document in document
+    ]
     drawn = axes or new_axes()
     draw_courses(times, courses, drawn, what=what)
     drawn.set_title(document[-1].collection)
@@ -86,10 +89,10 @@ def _at(columns: dict[str, list[Any]], label: Any, of: str, what: str) -> tuple[
 
 def _plot_plan(plan: PlanDocument, axes: "Axes") -> "Axes":
     factors = [10.0 ** (step / 10 - 1) for step in range(21)]
-    for one in plan.mechanisms:
-        errors = [one.error / factor**0.5 for factor in factors]
-        name = f"{one.mechanism} ({one.variant})" if one.variant else one.mechanism
-        style = "-" if one.configured else "--"
+    for row in plan.mechanisms:
+        errors = [row.error / factor**0.5 for factor in factors]
+        name = f"{row.mechanism} ({row.variant})" if row.variant else row.mechanism
+        style = "-" if row.configured else "--"
         axes.plot([plan.respondents * f for f in factors], errors, style, label=name)
     axes.set_xscale("log")
     axes.set_yscale("log")

@@ -15,7 +15,7 @@ Answer = TypeVar("Answer")
 def query(
     url: str,
     name: str,
-    asked: EstimateRequest | None = None,
+    request: EstimateRequest | None = None,
     *,
     token: str | None = None,
     **options: Any,
@@ -30,14 +30,14 @@ def query(
         ValueError: for a keyword that is impossible.
         ApiError: where the worker refuses, does not answer, or is none.
     """
-    request = build_request(asked, options)
-    return _ask(url, token, lambda worker: worker.estimate(name, request))
+    chosen = build_request(request, options)
+    return _ask(url, token, lambda worker: worker.estimate(name, chosen))
 
 
 def windows(
     url: str,
     name: str,
-    asked: EstimateRequest | None = None,
+    request: EstimateRequest | None = None,
     *,
     last: int = 24,
     token: str | None = None,
@@ -49,12 +49,12 @@ def windows(
         ValueError: for a keyword that is impossible.
         ApiError: where the worker refuses, does not answer, or is none.
     """
-    request = build_request(asked, options)
+    chosen = build_request(request, options)
 
     async def ask(worker: Client) -> list[EstimateDocument]:
-        found = await worker.newest(name, last)
-        spans = [{"start": one.window.start, "end": one.window.end} for one in found]
-        return [await worker.estimate(name, request.model_copy(update=span)) for span in spans]
+        listed = await worker.newest(name, last)
+        spans = [{"start": state.window.start, "end": state.window.end} for state in listed]
+        return [await worker.estimate(name, chosen.model_copy(update=span)) for span in spans]
 
     return _ask(url, token, ask)
 

@@ -11,38 +11,38 @@ from ldpstream.agents.config.query.capabilities import request_options
 from ldpstream.agents.config.query.options import REQUEST_KEYS, EstimateOptions, EstimateRequest
 
 
-def build_request(asked: EstimateRequest | None, options: Mapping[str, Any]) -> EstimateRequest:
+def build_request(request: EstimateRequest | None, options: Mapping[str, Any]) -> EstimateRequest:
     """Return a request with some fields replaced by keywords.
 
     Raises:
         ValueError: naming the keyword that is wrong, and what was expected.
     """
-    given = {} if asked is None else asked.model_dump(exclude_unset=True)
+    fields = {} if request is None else request.model_dump(exclude_unset=True)
     try:
         # Validated as from JSON, so tuples become lists.
-        return EstimateRequest.model_validate({**given, **_plain(options)})
+        return EstimateRequest.model_validate({**fields, **_plain(options)})
     except ValidationError as error:
         raise ValueError(request_problem(error, REQUEST_KEYS)) from None
 
 
 def build_options(
-    collection: CollectionConfig, asked: EstimateRequest | None, options: Mapping[str, Any]
+    collection: CollectionConfig, request: EstimateRequest | None, options: Mapping[str, Any]
 ) -> EstimateOptions:
     """Return a collection's options, replaced where something else is asked for.
 
     Raises:
         ValueError: naming the option that is impossible, or does not fit the collection.
     """
-    request = build_request(asked, options)
-    if request.start is not None or request.end is not None:
+    chosen = build_request(request, options)
+    if chosen.start is not None or chosen.end is not None:
         raise ValueError("start: expected none, because all reports are estimated together")
-    return request_options(collection.options, collection.spec, request)
+    return request_options(collection.options, collection.spec, chosen)
 
 
 def _plain(value: Any) -> Any:
     """Return tuples and arrays as lists."""
     if isinstance(value, Mapping):
-        return {key: _plain(one) for key, one in value.items()}
+        return {key: _plain(entry) for key, entry in value.items()}
     if hasattr(value, "tolist"):
         return value.tolist()
-    return [_plain(one) for one in value] if isinstance(value, list | tuple) else value
+    return [_plain(entry) for entry in value] if isinstance(value, list | tuple) else value

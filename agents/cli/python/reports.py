@@ -65,18 +65,19 @@ class ReportSet:
         Raises:
             ValueError: for reports of another spec.
         """
-        own, others = self.collection.spec, other.collection.spec
-        if own.fingerprint != others.fingerprint:
+        spec, other_spec = self.collection.spec, other.collection.spec
+        if spec.fingerprint != other_spec.fingerprint:
             raise ValueError(
-                f"expected reports with fingerprint {own.fingerprint.hex()}, got some from another "
-                "spec: was the collection's mechanism, epsilon, domain or precision changed?"
+                f"expected reports with fingerprint {spec.fingerprint.hex()}, got some from "
+                "another spec: was the collection's mechanism, epsilon, domain or precision "
+                "changed?"
             )
-        timed = [one.times_ms for one in (self, other) if len(one)]
-        known = [times_ms for times_ms in timed if times_ms is not None]
+        timed = [reports.times_ms for reports in (self, other) if len(reports)]
+        times = [times_ms for times_ms in timed if times_ms is not None]
         return ReportSet(
             self.collection,
             np.concatenate([self.reports, other.reports]),
-            np.concatenate(known) if known and len(known) == len(timed) else None,
+            np.concatenate(times) if times and len(times) == len(timed) else None,
             self.skipped + other.skipped,
             self.clamped + other.clamped,
         )
@@ -129,20 +130,20 @@ def privatize(
         raise ValueError(f"clamp: expected a collection with only numbers, got {collection.name}")
     labels = to_labels(values, domain)
     times_ms = None if times is None else to_times_ms(times, len(labels))
-    found = fit(
+    fitted = fit(
         labels,
         place=partial(domain.place, entropy=source),
         check=domain.check,
         move=partial(nearest_label, domain) if clamp else None,
     )
-    if found.bad and not skip_bad:
-        raise ValueOutsideDomainError(*next(iter(found.bad.items())))
+    if fitted.bad and not skip_bad:
+        raise ValueOutsideDomainError(*next(iter(fitted.bad.items())))
     return ReportSet(
         collection,
-        spec.mechanism.privatize(found.indices, entropy=source),
-        None if times_ms is None else times_ms[found.good],
-        skipped=len(found.bad),
-        clamped=found.moved,
+        spec.mechanism.privatize(fitted.indices, entropy=source),
+        None if times_ms is None else times_ms[fitted.good],
+        skipped=len(fitted.bad),
+        clamped=fitted.moved,
     )
 
 
@@ -154,18 +155,18 @@ def read_reports(collection: CollectionConfig, path: str | Path) -> ReportSet:
         OSError: where the file cannot be opened.
     """
     spec = collection.spec
-    found = privatize(collection, [])
+    reports = privatize(collection, [])
     try:
         with Path(path).open("rb") as stream:
             for chunk in read_lines(stream, spec, chunk=_CHUNK):
-                found += ReportSet(collection, chunk.reports, chunk.times_ms)
+                reports += ReportSet(collection, chunk.reports, chunk.times_ms)
     except Refused as error:
         raise ValueError(error.message) from None
-    return found
+    return reports
 
 
 def estimate(
-    reports: ReportSet, asked: EstimateRequest | None = None, **options: Any
+    reports: ReportSet, request: EstimateRequest | None = None, **options: Any
 ) -> EstimateDocument:
     """Return the estimates that all reports together give, as `ldpstream estimate` prints them.
 
@@ -176,7 +177,7 @@ def estimate(
         ValueError: naming the option that is impossible, or does not fit the collection.
     """
     collection = reports.collection
-    chosen = build_options(collection, asked, options)
+    chosen = build_options(collection, request, options)
     mechanism = collection.spec.mechanism
     statistic = mechanism.empty()
     mechanism.accumulate(statistic, reports.reports)
@@ -184,7 +185,7 @@ def estimate(
     return build_document(collection, totals, window=None, final=True, options=chosen)
 
 
-def to_labels(given: Any, domain: Domain) -> Labels:
+def to_labels(values: Any, domain: Domain) -> Labels:
     """Return n values in the form a domain takes: a list, or an array `(n,)` or `(n, D)`.
 
     A table has one column per dimension, in the domain's order; for records, a table or a mapping
@@ -193,14 +194,14 @@ def to_labels(given: Any, domain: Domain) -> Labels:
     Raises:
         TypeError: for anything but a sequence; a single text is refused, too.
     """
-    if isinstance(given, list | tuple | range):
-        return given
+    if isinstance(values, list | tuple | range):
+        return values
     if isinstance(domain, Attributes):
-        return _records(given, domain)
-    given = unmasked(given)
-    if isinstance(given, list):
-        return given
-    array = _array(given)
+        return _records(values, domain)
+    values = unmasked(values)
+    if isinstance(values, list):
+        return values
+    array = _array(values)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.dtype.kind == "f" and isinstance(domain, Lattice | NamedValues):
@@ -209,24 +210,29 @@ def to_labels(given: Any, domain: Domain) -> Labels:
     return array.tolist() if array.dtype == object and array.ndim > 1 else array
 
 
-def _records(given: Any, domain: Attributes) -> Columns:
+def _records(columns: Any, domain: Attributes) -> Columns:
     """Return the attributes' columns of a mapping or a table, by name."""
-    names = getattr(given, "columns", given)
+    names = getattr(columns, "columns", columns)
     missing = [name for name in domain.given if name not in names]
     if missing:
         raise ValueError(f"{missing[0]}: expected a column of this name, one for each attribute")
-    return Columns({name: to_labels(given[name], own) for name, own in domain.given.items()})
+    return Columns(
+        {
+            name: to_labels(columns[name], attribute_domain)
+            for name, attribute_domain in domain.given.items()
+        }
+    )
 
 
-def _array(given: Any) -> NDArray[Any]:
-    if hasattr(given, "__array__"):
-        array = np.asarray(given)
-    elif hasattr(given, "to_numpy"):
-        array = np.asarray(given.to_numpy())
-    elif hasattr(given, "__iter__") and not isinstance(given, str | bytes | dict):
-        array = np.asarray(list(given), dtype=object)
+def _array(values: Any) -> NDArray[Any]:
+    if hasattr(values, "__array__"):
+        array = np.asarray(values)
+    elif hasattr(values, "to_numpy"):
+        array = np.asarray(values.to_numpy())
+    elif hasattr(values, "__iter__") and not isinstance(values, str | bytes | dict):
+        array = np.asarray(list(values), dtype=object)
     else:
-        raise TypeError(f"expected a list, an array or a column of values, got {type(given)}")
+        raise TypeError(f"expected a list, an array or a column of values, got {type(values)}")
     if array.ndim == 0:
         raise TypeError("expected a list, an array or a column of values, got a single value")
     return array
@@ -245,7 +251,7 @@ def _whole(array: NDArray[Any]) -> Labels:
     return [_whole(row) for row in array]
 
 
-def to_times_ms(given: Any, n: int) -> Integers:
+def to_times_ms(times: Any, n: int) -> Integers:
     """Return n times as epoch milliseconds, int64 `(n,)`.
 
     They may be RFC 3339 texts, datetimes with a zone, a column of times with a zone, milliseconds,
@@ -254,10 +260,10 @@ def to_times_ms(given: Any, n: int) -> Integers:
     Raises:
         ValueError: naming the position of an invalid time; or if there is not one per value.
     """
-    given = unmasked(given)
-    array = np.asarray(given, dtype=object) if isinstance(given, list | tuple) else _array(given)
+    times = unmasked(times)
+    array = np.asarray(times, dtype=object) if isinstance(times, list | tuple) else _array(times)
     if array.dtype.kind == "M":
-        if not (isinstance(given, np.ndarray) or _has_zone(given)):
+        if not (isinstance(times, np.ndarray) or _has_zone(times)):
             raise ValueError("times: expected a column of times with a zone, such as UTC, got none")
         # Years do not overflow, whatever the unit; milliseconds may.
         years = array.astype("datetime64[Y]").astype(np.int64) + 1970
@@ -268,13 +274,13 @@ def to_times_ms(given: Any, n: int) -> Integers:
         return read_times(array.astype("datetime64[ms]").astype(np.int64), n)
     if array.dtype.kind in "iu":
         return read_times(array, n)
-    found = np.empty(len(array), dtype=np.int64)
-    for position, one in enumerate(array.tolist()):
+    times_ms = np.empty(len(array), dtype=np.int64)
+    for position, time in enumerate(array.tolist()):
         try:
-            found[position] = _time_ms(one)
+            times_ms[position] = _time_ms(time)
         except ValueError as error:
             raise ValueError(f"time at position {position}: expected {error}") from None
-    return read_times(found, n)
+    return read_times(times_ms, n)
 
 
 def _has_zone(column: Any) -> bool:
@@ -284,11 +290,11 @@ def _has_zone(column: Any) -> bool:
     return bool(getattr(kind, "tz", None) or getattr(kind, "time_zone", None))
 
 
-def _time_ms(one: object) -> int:
-    if isinstance(one, datetime) and one == one:  # pandas' NaT is a datetime, too
-        if one.tzinfo is None:
+def _time_ms(time: object) -> int:
+    if isinstance(time, datetime) and time == time:  # pandas' NaT is a datetime, too
+        if time.tzinfo is None:
             raise ValueError("a datetime with a zone")
-        return time_of(one)
-    if isinstance(one, float) and one.is_integer():  # whole numbers beside missing ones
-        return parse_time(str(int(one)))
-    return parse_time(str(one))
+        return time_of(time)
+    if isinstance(time, float) and time.is_integer():  # whole numbers beside missing ones
+        return parse_time(str(int(time)))
+    return parse_time(str(time))

@@ -96,15 +96,15 @@ async def source_partitions(kafka: KafkaConfig, collection: CollectionConfig) ->
     """
     topic = collection.topics.source
     async with admin(kafka) as client:
-        found = await describe(client, [topic])
-        if topic not in found:
+        states = await describe(client, [topic])
+        if topic not in states:
             factor = clients.replication_factor(kafka.options, brokers=count_brokers(client))
-            found = await declare_topics(client, [collection], replication_factor=factor)
+            states = await declare_topics(client, [collection], replication_factor=factor)
             click.echo(f"created the topics of {collection.name}", err=True)
-    there = found[topic].partitions
-    if lacking := lacking_partitions(there, collection):
+    partitions = states[topic].partitions
+    if lacking := lacking_partitions(partitions, collection):
         raise Failed(lacking)
-    return there
+    return partitions
 
 
 async def close_panes(
@@ -119,11 +119,11 @@ async def close_panes(
     """
     topics = collection.topics
     async with admin(kafka) as client:
-        found = await describe(client, [topics.source, topics.control])
+        states = await describe(client, [topics.source, topics.control])
     for topic in (topics.source, topics.control):
-        if topic not in found:
+        if topic not in states:
             raise Failed(f"topic {topic} does not exist: start a worker first, which creates it")
-    source = [TopicPartition(topics.source, p) for p in range(found[topics.source].partitions)]
+    source = [TopicPartition(topics.source, p) for p in range(states[topics.source].partitions)]
     async with reader(kafka) as consumer:
         ends = await end_offsets(consumer, source)
     by_partition = {partition.partition: end for partition, end in ends.items()}

@@ -21,9 +21,9 @@ async def connect(url: str, *, token: str | None = None) -> AsyncIterator[Client
         async with connect_client(url, token=token) as client:
             yield client
     except TokenRefusedError as error:
-        wanted = "another token" if token is not None else "a token"
+        expected = "another token" if token is not None else "a token"
         raise Refused(
-            f"{url}: the worker wants {wanted}: set {TOKEN_VARIABLE}, --token-env or --token-file"
+            f"{url}: the worker wants {expected}: set {TOKEN_VARIABLE}, --token-env or --token-file"
         ) from error
     except (AddressError, RefusedError) as error:
         raise Refused(str(error)) from error

@@ -68,9 +68,9 @@ class ColumnarRows(Iterator[list[str]]):
             except (self._arrow.ArrowException, OSError) as error:
                 raise self._broken() from error
             names = [canonical_text(name) for name in batch.schema.names]
-            asked = [names.index(canonical_text(column)) for column in self._columns]
+            chosen = [names.index(canonical_text(column)) for column in self._columns]
             # By their places: without `columns` names need not be unique.
-            places = asked or range(len(names))
+            places = chosen or range(len(names))
             texts = [self._texts(batch.column(place), names[place]) for place in places]
             self._waiting = map(list, zip(*texts, strict=True))
         self.line_num += 1
@@ -85,9 +85,9 @@ class ColumnarRows(Iterator[list[str]]):
         if first.startswith(_PARQUET):
             parquet = imported("pyarrow.parquet", *_EXTRA)
             file = parquet.ParquetFile(source)
-            own = self._own_names(file.schema_arrow)
+            names = self._own_names(file.schema_arrow)
             # Do not decode columns that nobody asked for.
-            batches: Iterator[Any] = file.iter_batches(batch_size=chunk, columns=own or None)
+            batches: Iterator[Any] = file.iter_batches(batch_size=chunk, columns=names or None)
             return batches
         ipc = imported("pyarrow.ipc", *_EXTRA)
         if first.startswith(_ARROW_FILE):
@@ -105,13 +105,13 @@ class ColumnarRows(Iterator[list[str]]):
         Raises:
             Refused: where there is not exactly one of each.
         """
-        found: list[str] = []
+        names: list[str] = []
         for column in self._columns:
             same = [name for name in schema.names if canonical_text(name) == canonical_text(column)]
             if len(same) != 1:
                 raise Refused(f"{self._name}: expected a column {column!r}, once")
-            found += same
-        return found
+            names += same
+        return names
 
     def _texts(self, cells: Any, column: str) -> list[str]:
         arrow = self._arrow
@@ -124,9 +124,9 @@ class ColumnarRows(Iterator[list[str]]):
                 what = "expected times with a zone, such as UTC, got times without one"
                 raise Refused(f"{self._name}: column {column!r}: {what}")
             numbers = compute.fill_null(cells.cast(arrow.int64()), 0).to_numpy(zero_copy_only=False)
-            found = time_texts(numbers, cells.type.unit)
-            there = cells.is_valid().to_pylist()
-            return [text if known else "" for text, known in zip(found, there, strict=True)]
+            times = time_texts(numbers, cells.type.unit)
+            valid = cells.is_valid().to_pylist()
+            return [text if is_valid else "" for text, is_valid in zip(times, valid, strict=True)]
         try:
             texts: list[str] = compute.fill_null(cells.cast(arrow.string()), "").to_pylist()
         except (arrow.ArrowException, UnicodeDecodeError):

@@ -28,20 +28,22 @@ class ShownLabels:
         of: dict[str | None, Domain] = {None: domain}
         if isinstance(domain, Attributes):
             of |= dict(zip(domain.names, domain.domains, strict=True))
-        return cls({name: _ends(one.estimated) for name, one in of.items()})
+        return cls(
+            {name: _ends(attribute_domain.estimated) for name, attribute_domain in of.items()}
+        )
 
     @classmethod
     def of_collection(cls, collection: Collection) -> Self:
         """Return those of a collection that a worker serves."""
         of: dict[str | None, DomainShape] = {None: collection.domain}
-        of |= {one.name: one.domain for one in collection.attributes}
-        return cls({name: _ends_of_shape(one) for name, one in of.items()})
+        of |= {attribute.name: attribute.domain for attribute in collection.attributes}
+        return cls({name: _ends_of_shape(shape) for name, shape in of.items()})
 
     def text(self, label: JsonValue, attribute: str | None = None) -> str:
         """Return a label of an attribute, or of a pair `first:second`, as text."""
         if attribute is not None and ":" in attribute and isinstance(label, list | tuple):
-            parts = zip(label, attribute.split(":"), strict=True)
-            return f"[{', '.join(self.text(*part) for part in parts)}]"
+            sides = zip(label, attribute.split(":"), strict=True)
+            return f"[{', '.join(self.text(*side) for side in sides)}]"
         return label_text(label, self.ends.get(attribute, ()))
 
 
@@ -68,7 +70,7 @@ def label_text(label: JsonValue, ends: Ends = ()) -> str:
     if ends:
         sides = [label] if len(ends) == 1 else label
         return " × ".join(_bin_text(side, end) for side, end in zip(sides, ends, strict=True))
-    return f"[{', '.join(label_text(part) for part in label)}]"
+    return f"[{', '.join(label_text(element) for element in label)}]"
 
 
 def _bin_text(side: JsonValue, end: float) -> str:

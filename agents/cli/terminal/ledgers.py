@@ -41,15 +41,15 @@ class Spending:
 
     def or_configured(self, collection: CollectionConfig) -> "Spending":
         """Return the options, completed by the collection's `spread`."""
-        known = collection.spread
-        if known is None:
+        spread = collection.spread
+        if spread is None:
             return self
         return Spending(
             ledger=self.ledger,
-            budget=self.budget or str(known.budget(collection.spec)),
-            horizon=self.horizon or format_duration(known.horizon_ms),
+            budget=self.budget or str(spread.budget(collection.spec)),
+            horizon=self.horizon or format_duration(spread.horizon_ms),
             spread=True,
-            rolling=self.rolling or known.rolling,
+            rolling=self.rolling or spread.rolling,
         )
 
 
@@ -80,7 +80,7 @@ ledger_options = group_options(
 
 
 @contextmanager
-def opened(collection: CollectionConfig, file: str, given: Spending) -> Iterator[Ledger]:
+def opened(collection: CollectionConfig, file: str, spending: Spending) -> Iterator[Ledger]:
     """Open the ledger that the options name, closed at the end of the block.
 
     The ledger's windows are the collection's panes, since a report counts in one of them. Missing
@@ -89,15 +89,15 @@ def opened(collection: CollectionConfig, file: str, given: Spending) -> Iterator
     Raises:
         Refused: where an option is missing or impossible, or the file is not a ledger.
     """
-    asked = given.or_configured(collection)
-    if asked.budget is None:
+    complete = spending.or_configured(collection)
+    if complete.budget is None:
         raise Refused(
             "--budget: expected a number above 0 with --ledger, where the collection has no spread"
         )
-    if asked.rolling and not asked.spread:
+    if complete.rolling and not complete.spread:
         raise Refused("--rolling: expected --spread with it")
     try:
-        horizon_ms = None if asked.horizon is None else parse_duration(asked.horizon)
+        horizon_ms = None if complete.horizon is None else parse_duration(complete.horizon)
     except ValueError as error:
         raise Refused(f"--horizon: expected {error}") from None
     if horizon_ms == 0:
@@ -106,9 +106,9 @@ def opened(collection: CollectionConfig, file: str, given: Spending) -> Iterator
         ledger = Ledger(
             file,
             specs=[(collection.spec, collection.window.pane_ms)],
-            budget=asked.budget,
+            budget=complete.budget,
             horizon_ms=horizon_ms,
-            spread="rolling" if asked.rolling else asked.spread,
+            spread="rolling" if complete.rolling else complete.spread,
         )
     except SpecError as error:
         raise Refused(f"--{error}" if error.path == "budget" else str(error)) from None
@@ -131,9 +131,9 @@ def releases(
     """
     name, skipped = source_name(stream), 0
     for chunk in read_values(stream, collection.spec.domain, reading, chunk=CHUNK):
-        given = [now_ms()] * len(chunk.indices) if chunk.times_ms is None else chunk.times_ms
+        times_ms = [now_ms()] * len(chunk.indices) if chunk.times_ms is None else chunk.times_ms
         for line, index, time_ms in zip(
-            chunk.lines.tolist(), chunk.indices.tolist(), list(given), strict=True
+            chunk.lines.tolist(), chunk.indices.tolist(), list(times_ms), strict=True
         ):
             try:
                 yield ledger.release_index(collection.spec, index, time_ms=int(time_ms))

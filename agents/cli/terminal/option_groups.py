@@ -19,8 +19,8 @@ def group_options(
     def add(command: Command) -> Command:
         @wraps(command)
         def call(*args: Any, **values: Any) -> Any:
-            own = {one: values.pop(one) for one in signature(make).parameters}
-            return command(*args, **values, **{name: make(**own)})
+            group = {parameter: values.pop(parameter) for parameter in signature(make).parameters}
+            return command(*args, **values, **{name: make(**group)})
 
         for option in reversed(options):
             call = option(call)

@@ -23,15 +23,15 @@ def form_options(command: Command) -> Command:
     }
 
     def choose(ctx: click.Context, parameter: click.Parameter, chosen: bool) -> None:
-        form, found = str(parameter.name), ctx.params.setdefault("form", "table")
-        if chosen and found != "table":
+        form, current = str(parameter.name), ctx.params.setdefault("form", "table")
+        if chosen and current != "table":
             raise Refused("--json, --csv, --plot: expected at most one of them")
         if chosen:
             ctx.params["form"] = form
 
-    for form, said in reversed(helps.items()):
+    for form, text in reversed(helps.items()):
         option = click.option(
-            f"--{form}", is_flag=True, expose_value=False, callback=choose, help=said
+            f"--{form}", is_flag=True, expose_value=False, callback=choose, help=text
         )
         command = option(command)
     return command

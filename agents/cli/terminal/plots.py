@@ -58,8 +58,8 @@ class Marks:
 
 def marks_of(console: Console) -> Marks:
     """Return characters that the terminal's encoding has."""
-    known = console.encoding.lower().startswith("utf")
-    return Marks(*(_UNICODE if known else _ASCII))
+    has_unicode = console.encoding.lower().startswith("utf")
+    return Marks(*(_UNICODE if has_unicode else _ASCII))
 
 
 def print_document(document: EstimateDocument, form: Form, showing: Showing) -> None:
@@ -76,7 +76,7 @@ def print_document(document: EstimateDocument, form: Form, showing: Showing) -> 
 def show_plots(documents: Sequence[EstimateDocument], console: Console, showing: Showing) -> None:
     """Print one document's shares with their bounds, or several documents over time."""
     sections = [document.attributes for document in documents if document.attributes]
-    names = [one.attribute for one in sections[-1]] if sections else []
+    names = [section.attribute for section in sections[-1]] if sections else []
     if names:
         for name in names:
             each = [document.about(name or "") for document in documents]
@@ -97,7 +97,7 @@ def show_plots(documents: Sequence[EstimateDocument], console: Console, showing:
     windows = [_window_name(document) for document in documents]
     for heading, points in _courses(documents, showing.labels):
         console.print()
-        title = f"{heading}  {sparkline([one.value for one in points], marks_of(console))}"
+        title = f"{heading}  {sparkline([point.value for point in points], marks_of(console))}"
         console.print(_chart("window", list(zip(windows, points, strict=True)), console, title))
 
 
@@ -111,18 +111,19 @@ def show_plot(document: EstimateDocument, console: Console, showing: Showing) ->
         console.print(describe_waiting(document.waiting, showing.minimum), markup=False)
     console.print(describe_bounds(document, together=showing.together), markup=False)
     of, labels = document.attribute, showing.labels
-    values = [(labels.text(one.value, of), _share(one)) for one in document.distribution]
-    ranges = [(one.name, _share(one)) for one in document.ranges]
+    values = [(labels.text(entry.value, of), _share(entry)) for entry in document.distribution]
+    ranges = [(entry.name, _share(entry)) for entry in document.ranges]
     quantiles = [
-        (percent(one.p), _position(one, labels.text(one.value, of))) for one in document.quantiles
+        (percent(entry.p), _position(entry, labels.text(entry.value, of)))
+        for entry in document.quantiles
     ]
     for heading, rows in (("value", values), ("range", ranges), ("share below", quantiles)):
         if rows:
             console.print(_chart(heading, rows, console))
-    for one in document.linear:
+    for entry in document.linear:
         # Each has units of its own.
-        point = Point(one.low, one.mean, one.high, _decimal(one.mean))
-        console.print(_chart("mean", [(one.name, point)], console))
+        point = Point(entry.low, entry.mean, entry.high, _decimal(entry.mean))
+        console.print(_chart("mean", [(entry.name, point)], console))
 
 
 def whisker(point: Point, scale: tuple[float, float], columns: int, marks: Marks) -> str:
@@ -146,10 +147,10 @@ def whisker(point: Point, scale: tuple[float, float], columns: int, marks: Marks
 
 def sparkline(values: Sequence[float | None], marks: Marks) -> str:
     """Draw values on one line, scaled from smallest to largest; a gap is a space."""
-    known = [value for value in values if value is not None]
-    if not known:
+    numbers = [value for value in values if value is not None]
+    if not numbers:
         return ""
-    low, width = min(known), max(known) - min(known)
+    low, width = min(numbers), max(numbers) - min(numbers)
     last = len(marks.steps) - 1
 
     def step(value: float | None) -> str:
@@ -164,28 +165,28 @@ def _courses(
     documents: Sequence[EstimateDocument], labels: ShownLabels
 ) -> list[tuple[str, list[Point]]]:
     """Return what is drawn over time: every named query, or else the newest top values."""
-    found: dict[str, dict[int, Point]] = {}
+    courses: dict[str, dict[int, Point]] = {}
     for position, document in enumerate(documents):
         for named in document.ranges:
-            found.setdefault(f"range {named.name}", {})[position] = _share(named)
-        for one in document.quantiles:
-            point = _position(one, labels.text(one.value, document.attribute))
-            found.setdefault(f"quantile {one.p:g}", {})[position] = point
-        for asked in document.linear:
-            point = Point(asked.low, asked.mean, asked.high, _decimal(asked.mean))
-            found.setdefault(f"mean {asked.name}", {})[position] = point
-    if not found:
+            courses.setdefault(f"range {named.name}", {})[position] = _share(named)
+        for quantile in document.quantiles:
+            point = _position(quantile, labels.text(quantile.value, document.attribute))
+            courses.setdefault(f"quantile {quantile.p:g}", {})[position] = point
+        for mean in document.linear:
+            point = Point(mean.low, mean.mean, mean.high, _decimal(mean.mean))
+            courses.setdefault(f"mean {mean.name}", {})[position] = point
+    if not courses:
         newest = next((d for d in reversed(documents) if d.distribution), None)
         for value in [] if newest is None else newest.distribution[:FOLLOWED]:
-            found[labels.text(value.value, documents[-1].attribute)] = {
-                position: _share(one)
+            courses[labels.text(value.value, documents[-1].attribute)] = {
+                position: _share(entry)
                 for position, document in enumerate(documents)
-                for one in document.distribution
-                if one.value == value.value
+                for entry in document.distribution
+                if entry.value == value.value
             }
     none = Point(None, None, None, "")
     count = range(len(documents))
-    return [(name, [points.get(i, none) for i in count]) for name, points in found.items()]
+    return [(name, [points.get(i, none) for i in count]) for name, points in courses.items()]
 
 
 def _chart(
@@ -234,16 +235,18 @@ def _share(entry: ValueEstimate | RangeEstimate) -> Point:
     return Point(entry.low, entry.share, entry.high, percent(entry.share))
 
 
-def _position(one: QuantileEstimate, text: str) -> Point:
-    return Point(_number(one.low), _number(one.value), _number(one.high), text)
+def _position(quantile: QuantileEstimate, text: str) -> Point:
+    return Point(_number(quantile.low), _number(quantile.value), _number(quantile.high), text)
 
 
 def _number(label: JsonValue) -> float | None:
     """Return a label's position, for a bin its middle; None if it is not a number."""
     if isinstance(label, list):
         ends = [_number(end) for end in label]
-        known = [end for end in ends if end is not None]
-        return sum(known) / len(known) if known and len(known) == len(ends) else None
+        positions = [end for end in ends if end is not None]
+        return (
+            sum(positions) / len(positions) if positions and len(positions) == len(ends) else None
+        )
     return float(label) if isinstance(label, int | float) else None
 
 

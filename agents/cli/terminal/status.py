@@ -25,15 +25,18 @@ def ask_status(url: str, token: str | None) -> tuple[list[CollectionStatus], lis
 
 
 async def _ask(url: str, token: str | None) -> tuple[list[CollectionStatus], list[str]]:
-    found, missing = list[CollectionStatus](), list[str]()
+    answers, missing = list[CollectionStatus](), list[str]()
     async with connect(url, token=token) as worker:
-        for one in await worker.collections():
-            prints = (None, *(spec.fingerprint for spec in one.accepted))
+        for collection in await worker.collections():
+            prints = (None, *(spec.fingerprint for spec in collection.accepted))
             try:
-                found += [await worker.status(one.name, fingerprint=own) for own in prints]
+                answers += [
+                    await worker.status(collection.name, fingerprint=fingerprint)
+                    for fingerprint in prints
+                ]
             except UnavailableError as error:
                 missing.append(str(error))
-    return found, missing
+    return answers, missing
 
 
 def show(answer: CollectionStatus, console: Console) -> None:
@@ -57,28 +60,33 @@ def show(answer: CollectionStatus, console: Console) -> None:
         console.print(f"lost: {count(answer.lost_offsets, 'offset')} deleted before being read")
     if answer.open_windows is not None:
         console.print(f"open windows: {answer.open_windows:,} with reports are not published yet")
-    for one in answer.partitions:
-        if one.wait is not None:
-            longer = f" ({one.wait_seconds:,.0f} s beyond idle)" if one.wait_seconds >= 1 else ""
+    for partition in answer.partitions:
+        if partition.wait is not None:
+            longer = (
+                f" ({partition.wait_seconds:,.0f} s beyond idle)"
+                if partition.wait_seconds >= 1
+                else ""
+            )
             console.print(
-                f"windows wait for partition {one.partition}{longer}: {one.wait}", markup=False
+                f"windows wait for partition {partition.partition}{longer}: {partition.wait}",
+                markup=False,
             )
     for problem in answer.problems:
         console.print(f"problem: {problem}", markup=False)
 
 
-def _cells(one: PartitionStatus) -> list[str]:
-    watermark = one.watermark or "none yet"
+def _cells(partition: PartitionStatus) -> list[str]:
+    watermark = partition.watermark or "none yet"
     return [
-        str(one.partition),
-        "yes" if one.owned else "no",
-        _number(one.next),
-        _number(one.end_offset),
-        _number(one.lag),
-        f"{watermark} (idle)" if one.idle else watermark,
-        f"{one.counted:,}",
-        f"{one.late:,}",
-        f"{sum(one.rejected.values()):,}",
+        str(partition.partition),
+        "yes" if partition.owned else "no",
+        _number(partition.next),
+        _number(partition.end_offset),
+        _number(partition.lag),
+        f"{watermark} (idle)" if partition.idle else watermark,
+        f"{partition.counted:,}",
+        f"{partition.late:,}",
+        f"{sum(partition.rejected.values()):,}",
     ]
 
 

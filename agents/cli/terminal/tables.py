@@ -66,9 +66,9 @@ class FittingTable(Table):
         headings = [_plain(column.header) for column in self.columns]
         for cells in zip(*(column.cells for column in self.columns), strict=True):
             name, *texts = map(_plain, cells)
-            said = (f"{heading} {text}" for heading, text in zip(headings[1:], texts, strict=True)
-                    if text)  # fmt: skip
-            yield Text(f"{headings[0]} {name}: {', '.join(said)}", overflow="fold")
+            pairs = zip(headings[1:], texts, strict=True)
+            sentences = (f"{heading} {text}" for heading, text in pairs if text)
+            yield Text(f"{headings[0]} {name}: {', '.join(sentences)}", overflow="fold")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,15 +103,17 @@ def show_document(document: EstimateDocument, console: Console, showing: Showing
         console.print(describe_withheld(showing.minimum, document), markup=False)
         return
     if document.attributes:
-        for one in document.attributes:
-            show_document(one, console, showing)
+        for section in document.attributes:
+            show_document(section, console, showing)
         return
     console.print(describe_bounds(document, together=showing.together), markup=False)
     if document.merged is not None:
         console.print(describe_merged(document.merged), markup=False)
     labels = showing.labels
     if document.distribution:
-        rows = [(labels.text(one.value, document.attribute), one) for one in document.distribution]
+        rows = [
+            (labels.text(entry.value, document.attribute), entry) for entry in document.distribution
+        ]
         console.print(_shares("value", rows))
     crossed = _crossed(document, labels)
     if crossed is not None:
@@ -127,16 +129,18 @@ def show_document(document: EstimateDocument, console: Console, showing: Showing
         )
 
 
-def _with_priors(one: MmseEstimate) -> str:
-    said = f"{percent(one.share)}, credible {percent(one.low)} to {percent(one.high)}"
-    if one.withheld is not None:
-        said = f"withheld: {one.withheld}"
-    return f"with the priors, {label_text(one.value)}: {said}"
+def _with_priors(estimate: MmseEstimate) -> str:
+    text = (
+        f"{percent(estimate.share)}, credible {percent(estimate.low)} to {percent(estimate.high)}"
+    )
+    if estimate.withheld is not None:
+        text = f"withheld: {estimate.withheld}"
+    return f"with the priors, {label_text(estimate.value)}: {text}"
 
 
 def _show_queries(document: EstimateDocument, console: Console, labels: ShownLabels) -> None:
     if document.ranges:
-        console.print(_shares("range", [(one.name, one) for one in document.ranges]))
+        console.print(_shares("range", [(entry.name, entry) for entry in document.ranges]))
     if document.areas is not None:
         _show_areas(document.areas, console)
     if document.quantiles:
@@ -146,27 +150,27 @@ def _show_queries(document: EstimateDocument, console: Console, labels: ShownLab
 
 
 def _verdict(test: Calibration) -> str:
-    said = f"priors are {test.suspicion}, " if test.wrong else "reports agree with the priors, "
+    verdict = f"priors are {test.suspicion}, " if test.wrong else "reports agree with the priors, "
     flagged = f"{test.flagged:,} of {test.levels:,} levels flagged"
-    return f"calibration: {said}p = {test.p_value:.3g}, {flagged}"
+    return f"calibration: {verdict}p = {test.p_value:.3g}, {flagged}"
 
 
 def describe(document: EstimateDocument) -> str:
     """Return one line with a document's collection, window and number of reports."""
-    parts = [
+    texts = [
         document.collection,
         document.window_text,
         "final" if document.final else "open",
         count(document.n, "report"),
     ]
     if document.attribute is not None:
-        parts[0] += f", {document.attribute}"
-        parts[-1] += f" of {document.of or 0:,}"
+        texts[0] += f", {document.attribute}"
+        texts[-1] += f" of {document.of or 0:,}"
     if document.span is not None:
-        parts.insert(2, f"applies to {document.span.start} to {document.span.end}")
+        texts.insert(2, f"applies to {document.span.start} to {document.span.end}")
     if not document.withheld:
-        parts += [f"{document.late:,} late", f"{document.rejected:,} rejected so far"]
-    return ", ".join(parts)
+        texts += [f"{document.late:,} late", f"{document.rejected:,} rejected so far"]
+    return ", ".join(texts)
 
 
 def describe_withheld(minimum: int, document: EstimateDocument) -> str:
@@ -180,15 +184,15 @@ def describe_withheld(minimum: int, document: EstimateDocument) -> str:
 
 def describe_waiting(waiting: WaitingReports, minimum: int) -> str:
     """Return one line that says how many reports are not shown yet, and what they wait for."""
-    said = "1 report waits" if waiting.reports == 1 else f"{waiting.reports:,} reports wait"
+    text = "1 report waits" if waiting.reports == 1 else f"{waiting.reports:,} reports wait"
     if waiting.until == "closing":
-        return f"{said} until the window closes, because of {waiting.because}"
+        return f"{text} until the window closes, because of {waiting.because}"
     if not waiting.more:
-        return f"{said} to be grouped by the worker of partition 0, which takes a moment"
+        return f"{text} to be grouped by the worker of partition 0, which takes a moment"
     more = f"{waiting.more:,} more"
     if waiting.until == "later":
-        return f"{said} for {more} in later windows, which have to close (minimum = {minimum:,})"
-    return f"{said} for {more}, or until the window closes with minimum = {minimum:,} or more"
+        return f"{text} for {more} in later windows, which have to close (minimum = {minimum:,})"
+    return f"{text} for {more}, or until the window closes with minimum = {minimum:,} or more"
 
 
 def _show_what_is_missing(document: EstimateDocument, console: Console, showing: Showing) -> None:
@@ -200,13 +204,13 @@ def _show_what_is_missing(document: EstimateDocument, console: Console, showing:
         console.print("partial: workers with different windows count some of the reports")
 
 
-def describe_missing(lost: LostMessages) -> str:
+def describe_missing(missing: LostMessages) -> str:
     """Return one line that says how much of a document's span was deleted by retention."""
-    partitions = ", ".join(map(str, lost.partitions))
-    of = "partition" if len(lost.partitions) == 1 else "partitions"
+    partitions = ", ".join(map(str, missing.partitions))
+    of = "partition" if len(missing.partitions) == 1 else "partitions"
     return (
-        f"incomplete: up to {count(lost.offsets, 'message')} of {of} {partitions} deleted before "
-        "they were read"
+        f"incomplete: up to {count(missing.offsets, 'message')} of {of} {partitions} deleted "
+        "before they were read"
     )
 
 
@@ -231,18 +235,18 @@ def describe_bounds(document: EstimateDocument, *, together: bool) -> str:
     """
     level = f"{100 * document.confidence:g}% bounds"
     kind = "simultaneous" if document.simultaneous else "pointwise"
-    said = f"{level}: {document.method}, {kind}, {document.estimand}"
+    text = f"{level}: {document.method}, {kind}, {document.estimand}"
     named = {
         "ranges": document.ranges,
         "quantiles": document.quantiles,
         "linear queries": document.linear,
     }
-    others = [name for name, entries in named.items() if entries]
-    if document.simultaneous and not together and others:
-        said += f"; {', '.join(others)} pointwise"
+    pointwise = [name for name, entries in named.items() if entries]
+    if document.simultaneous and not together and pointwise:
+        text += f"; {', '.join(pointwise)} pointwise"
     if document.projection != "none":
-        said += f"; shares projected ({document.projection}), bounds not"
-    return said
+        text += f"; shares projected ({document.projection}), bounds not"
+    return text
 
 
 def reasons_text(answer: CollectionStatus) -> str:
@@ -264,10 +268,10 @@ def _shares(heading: str, rows: Sequence[tuple[str, ValueEstimate | RangeEstimat
     table.add_column(heading)
     for column in ("share", "low", "high", "count", "forged"):
         table.add_column(column, justify="right")
-    for name, one in rows:
-        count = "undefined" if one.count is None else f"{one.count:,.0f}"
-        forged = "" if one.forged is None else f"{one.forged:,}"
-        cells = (percent(one.share), percent(one.low), percent(one.high), count, forged)
+    for name, entry in rows:
+        count = "undefined" if entry.count is None else f"{entry.count:,.0f}"
+        forged = "" if entry.forged is None else f"{entry.forged:,}"
+        cells = (percent(entry.share), percent(entry.low), percent(entry.high), count, forged)
         table.add_row(Text(name), *cells)
     return table
 
@@ -277,14 +281,14 @@ def _crossed(document: EstimateDocument, labels: ShownLabels) -> Table | None:
 
     None unless every combination is listed, and few enough values are across.
     """
-    found = document.to_columns()
-    if "second" not in found:
+    columns = document.to_columns()
+    if "second" not in columns:
         return None
-    down, across = (list(dict.fromkeys(found[place])) for place in ("first", "second"))
-    if len(found["label"]) < len(down) * len(across) or len(across) > _MOST_ACROSS:
+    down, across = (list(dict.fromkeys(columns[place])) for place in ("first", "second"))
+    if len(columns["label"]) < len(down) * len(across) or len(across) > _MOST_ACROSS:
         return None
-    shares = zip(found["share"], found["low"], found["high"], strict=True)
-    cells = dict(zip(found["label"], shares, strict=True))
+    shares = zip(columns["share"], columns["low"], columns["high"], strict=True)
+    cells = dict(zip(columns["label"], shares, strict=True))
     table = FittingTable()
     first, second = (document.attribute or ":").split(":")
     table.add_column(document.attribute)
@@ -306,14 +310,14 @@ def _show_areas(areas: Areas, console: Console) -> None:
     table.add_column("area")
     for column in ("values", "share", "low", "high", "forged"):
         table.add_column(column, justify="right")
-    for place, one in enumerate(of):
-        if one.inside is not None:
-            depths[place] = depths[one.inside] + 1
+    for place, area in enumerate(of):
+        if area.inside is not None:
+            depths[place] = depths[area.inside] + 1
         indent = "  " * depths[place]
-        ends = (percent(one.share), percent(one.low), percent(one.high))
-        forged = "" if one.forged is None else f"{one.forged:,}"
-        table.add_row(Text(f"{indent}{one.name}"), f"{one.values:,}", *ends, forged)
-        rest = one.rest
+        ends = (percent(area.share), percent(area.low), percent(area.high))
+        forged = "" if area.forged is None else f"{area.forged:,}"
+        table.add_row(Text(f"{indent}{area.name}"), f"{area.values:,}", *ends, forged)
+        rest = area.rest
         if rest is not None and rest.values:
             ends = (percent(rest.share), percent(rest.low), percent(rest.high))
             table.add_row(Text(f"{indent}  the rest"), f"{rest.values:,}", *ends, "")
@@ -324,10 +328,10 @@ def _quantiles(document: EstimateDocument, labels: ShownLabels) -> Table:
     table = FittingTable()
     for column in ("share below", "value", "low", "high"):
         table.add_column(column, justify="right")
-    for one in document.quantiles:
-        found = (one.value, one.low, one.high)
-        texts = (labels.text(label, document.attribute) for label in found)
-        table.add_row(percent(one.p), *map(Text, texts))
+    for quantile in document.quantiles:
+        bounds = (quantile.value, quantile.low, quantile.high)
+        texts = (labels.text(label, document.attribute) for label in bounds)
+        table.add_row(percent(quantile.p), *map(Text, texts))
     return table
 
 
@@ -336,10 +340,10 @@ def _linear(document: EstimateDocument) -> Table:
     table.add_column("mean of")
     for column in ("mean", "low", "high", "total", "forged"):
         table.add_column(column, justify="right")
-    for one in document.linear:
-        numbers = (one.mean, one.low, one.high, one.total)
+    for mean in document.linear:
+        numbers = (mean.mean, mean.low, mean.high, mean.total)
         cells = ["undefined" if number is None else f"{number:.6g}" for number in numbers]
-        table.add_row(Text(one.name), *cells, "" if one.forged is None else f"{one.forged:,}")
+        table.add_row(Text(mean.name), *cells, "" if mean.forged is None else f"{mean.forged:,}")
     return table
 
 

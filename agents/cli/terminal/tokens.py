@@ -63,9 +63,9 @@ def check_reachable(url: str) -> None:
     """
     if not is_url(url):
         raise Refused(str(no_address(url)))
-    parts = urlsplit(url)
-    port = parts.port or (443 if parts.scheme == "https" else 80)
+    address = urlsplit(url)
+    port = address.port or (443 if address.scheme == "https" else 80)
     try:
-        socket.create_connection((parts.hostname, port), timeout=_CONNECT_SECONDS).close()
+        socket.create_connection((address.hostname, port), timeout=_CONNECT_SECONDS).close()
     except OSError as error:
         raise Failed(str(nobody_answers(url.rstrip("/")))) from error

@@ -32,7 +32,7 @@ class ReadingOptions:
 
 
 reading_options = group_options(
-    "asked",
+    "options",
     ReadingOptions,
     click.option("--times", is_flag=True, help="Each line begins with the report's time."),
     click.option(
@@ -100,39 +100,39 @@ class Reading:
 
     @classmethod
     def of(
-        cls, collection: CollectionConfig, asked: ReadingOptions, *, reports: bool = False
+        cls, collection: CollectionConfig, options: ReadingOptions, *, reports: bool = False
     ) -> "Reading":
         """Return how to read value lines, or lines of `reports`, under these options.
 
         Raises:
             Refused: naming the option that is impossible for this collection.
         """
-        if asked.replay and not (asked.times or reports):
+        if options.replay and not (options.times or reports):
             raise Refused(
                 "--replay: expected --times with it: without times, reports are dated now"
             )
-        columns, domain = asked.columns, collection.spec.domain
+        columns, domain = options.columns, collection.spec.domain
         if columns is not None and isinstance(domain, Attributes):
             raise Refused(
                 f"--columns: expected none, because {collection.name} has records: their first "
                 f"line names the columns, {', '.join(domain.columns)}"
             )
-        if reports and (columns is not None or asked.clamp or asked.skip_bad):
+        if reports and (columns is not None or options.clamp or options.skip_bad):
             what = "no --columns, --clamp or --skip-bad, which are for values"
             raise Refused(f"--reports: expected {what}")
         names = () if columns is None else tuple(name.strip() for name in columns.split(","))
         if columns is not None and (not all(names) or len(set(names)) < len(names)):
             raise Refused("--columns: expected names separated by commas, each once")
         if isinstance(domain, Attributes):
-            names = (*(["time"] if asked.times else []), *domain.columns)
-        if asked.clamp and not has_ends(domain):
+            names = (*(["time"] if options.times else []), *domain.columns)
+        if options.clamp and not has_ends(domain):
             raise Refused(
                 f"--clamp: expected a collection with only numbers, which {collection.name} is not"
             )
         return cls(
-            times=asked.times,
-            near=near_now(collection.window, replay=asked.replay),
+            times=options.times,
+            near=near_now(collection.window, replay=options.replay),
             columns=names,
-            clamp=asked.clamp,
-            skip_bad=asked.skip_bad,
+            clamp=options.clamp,
+            skip_bad=options.skip_bad,
         )

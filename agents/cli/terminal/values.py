@@ -87,10 +87,10 @@ class BadLines:
         """Return the refusal of an input with bad lines; `way_out` says what to do."""
         if self.count == 1:
             return Refused(f"{self.name}: {self.said}{way_out}")
-        others = ", ".join(f"{line:,}" for line, _ in self.first[1:])
+        further = ", ".join(f"{line:,}" for line, _ in self.first[1:])
         more = ", ..." if self.count > len(self.first) else ""
         of = "of" if self.ended else "of the first"
-        bad = f"{self.count:,} {of} {self.read:,} lines are bad, also {others}{more}"
+        bad = f"{self.count:,} {of} {self.read:,} lines are bad, also {further}{more}"
         return Refused(f"{self.name}: {self.said}; {bad}{way_out}")
 
 
@@ -176,57 +176,57 @@ def read_values(
         Failed: for a Parquet or Arrow table, where pyarrow is not installed.
     """
     name = source_name(stream)
-    given = _Input(domain, reading, whole=stream.seekable(), bad=BadLines(name))
+    source = _Input(domain, reading, whole=stream.seekable(), bad=BadLines(name))
     # Any: click passes a BufferedReader, or a stream that behaves like a raw one.
     raw: Any = stream
     buffered = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(raw)
     try:
         if begins_table(buffered.peek(1)):
             rows = ColumnarRows(buffered, reading.columns, name=name, chunk=chunk)
-            yield from _read_rows(rows, given, chunk=chunk)
+            yield from _read_rows(rows, source, chunk=chunk)
         else:
-            yield from _read_csv(buffered, given, chunk=chunk)
+            yield from _read_csv(buffered, source, chunk=chunk)
     except OSError as error:
         raise unreadable(name, error) from error
     finally:
         if buffered is not raw:
             # Closing it would close the stream.
             buffered.detach()
-    given.conclude()
+    source.conclude()
 
 
-def _read_csv(stream: io.BufferedReader, given: _Input, *, chunk: int) -> Iterator[Values]:
-    name, columns = given.bad.name, given.reading.columns
+def _read_csv(stream: io.BufferedReader, source: _Input, *, chunk: int) -> Iterator[Values]:
+    name, columns = source.bad.name, source.reading.columns
     text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
     lines = csv.reader(text, strict=True)
     try:
         header = None
         if columns:
             header = _find_columns(next(lines, []), columns, name)
-            given.line = lines.line_num
-        yield from _read_rows(lines, given, chunk=chunk, header=header)
+            source.line = lines.line_num
+        yield from _read_rows(lines, source, chunk=chunk, header=header)
     except csv.Error as error:
         raise Refused(f"{name}: line {lines.line_num}: expected CSV: {error}") from None
     except UnicodeDecodeError:
-        raise Refused(f"{name}: line {given.line + 1} or later: expected UTF-8") from None
+        raise Refused(f"{name}: line {source.line + 1} or later: expected UTF-8") from None
     finally:
         text.detach()
 
 
 def _read_rows(
-    lines: _Lines, given: _Input, *, chunk: int, header: _Header | None = None
+    lines: _Lines, source: _Input, *, chunk: int, header: _Header | None = None
 ) -> Iterator[Values]:
     """Read the remaining lines; a `header` says which columns to read, if not all."""
     while rows := list(islice(lines, chunk)):
-        if lines.line_num - given.line != len(rows):
+        if lines.line_num - source.line != len(rows):
             what = "expected one value per line, without line breaks inside"
-            raise Refused(f"{given.bad.name}: {what}")
+            raise Refused(f"{source.bad.name}: {what}")
         picked, ragged = (rows, _NONE) if header is None else header.pick(rows)
-        parsed = _parse(picked, given, ragged)
-        given.line = lines.line_num
-        if given.bad.count == 0 or given.reading.skip_bad:
+        parsed = _parse(picked, source, ragged)
+        source.line = lines.line_num
+        if source.bad.count == 0 or source.reading.skip_bad:
             yield parsed
-        elif given.bad.enough(len(rows), chunk, whole=given.whole):
+        elif source.bad.enough(len(rows), chunk, whole=source.whole):
             return
 
 
@@ -254,35 +254,35 @@ def _find_columns(header: Row, columns: Sequence[str], name: str) -> _Header:
     return _Header([cells.index(canonical_text(column)) for column in columns], len(cells))
 
 
-def _parse(rows: Sequence[Row], given: _Input, ragged: Mapping[int, str]) -> Values:
+def _parse(rows: Sequence[Row], source: _Input, ragged: Mapping[int, str]) -> Values:
     """Return the values of the good rows after the last line, and note the bad ones.
 
     `ragged` are bad rows that are known already, by their places.
     """
-    given.bad.read += len(rows)
+    source.bad.read += len(rows)
     bad = dict(ragged)
     after, times_ms = "", None
-    if given.reading.times:
+    if source.reading.times:
         after = " after the time"
-        times_ms = _parse_times([row[0] if row else "" for row in rows], given.reading, bad)
+        times_ms = _parse_times([row[0] if row else "" for row in rows], source.reading, bad)
         rows = [row[1:] for row in rows]
-    domain, entropy = given.domain, SystemEntropy()
+    domain, entropy = source.domain, SystemEntropy()
     good = np.array([place for place in range(len(rows)) if place not in bad], dtype=np.int64)
-    found = fit(
+    fitted = fit(
         [rows[place] for place in good] if bad else rows,
         place=lambda some: domain.place_columns(some, entropy=entropy),
         check=domain.parse_columns,
-        move=partial(_move, domain) if given.reading.clamp else None,
+        move=partial(_move, domain) if source.reading.clamp else None,
     )
-    given.clamped += found.moved
-    if not given.beyond and has_ends(domain):
-        given.beyond = any(_move(domain, rows[good[place]]) for place in found.bad)
-    bad |= {int(good[place]): f"{expected}{after}" for place, expected in found.bad.items()}
-    good = good[found.good]
+    source.clamped += fitted.moved
+    if not source.beyond and has_ends(domain):
+        source.beyond = any(_move(domain, rows[good[place]]) for place in fitted.bad)
+    bad |= {int(good[place]): f"{expected}{after}" for place, expected in fitted.bad.items()}
+    good = good[fitted.good]
     for place in sorted(bad):
-        given.bad.add(given.line + 1 + place, bad[place])
+        source.bad.add(source.line + 1 + place, bad[place])
     return Values(
-        found.indices, None if times_ms is None else times_ms[good], good + given.line + 1
+        fitted.indices, None if times_ms is None else times_ms[good], good + source.line + 1
     )
 
 

@@ -42,7 +42,7 @@ def print_windows(
     url: str,
     name: str,
     token: str | None,
-    wanted: WindowSelection,
+    selection: WindowSelection,
     options: Mapping[str, Sequence[str]],
 ) -> None:
     """Ask the worker at a URL for windows of a collection, and print them.
@@ -51,38 +51,38 @@ def print_windows(
         Refused, Failed: as `connect`.
         Failed: where there is no such window.
     """
-    asyncio.run(_print(url, name, token, wanted, options))
+    asyncio.run(_print(url, name, token, selection, options))
 
 
 async def _print(
     url: str,
     name: str,
     token: str | None,
-    wanted: WindowSelection,
+    selection: WindowSelection,
     options: Mapping[str, Sequence[str]],
 ) -> None:
     async with connect(url, token=token) as worker:
         collection = await worker.collection(name)
-        asked = [(word, text) for word, texts in options.items() for text in texts]
-        if fingerprint := wanted.fingerprint:
-            asked.append(("fingerprint", fingerprint))
-        reader = _Reader(worker, collection, wanted, asked)
+        parameters = [(word, text) for word, texts in options.items() for text in texts]
+        if fingerprint := selection.fingerprint:
+            parameters.append(("fingerprint", fingerprint))
+        reader = _Reader(worker, collection, selection, parameters)
         windows = await reader.windows()
         documents = reader.documents(windows)
-        await _name_other_sizes(worker, name, wanted)
+        await _name_other_sizes(worker, name, selection)
         showing = Showing(
             minimum=collection.minimum,
             together="simultaneous" in options,
             labels=ShownLabels.of_collection(collection),
         )
-        if wanted.form == "json":
+        if selection.form == "json":
             await _print_json(documents)
-        elif wanted.form == "csv":
+        elif selection.form == "csv":
             await _print_csv(documents)
         elif not windows:
-            spanned = wanted.start is not None or wanted.end is not None
+            spanned = selection.start is not None or selection.end is not None
             raise Failed(f"{name}: no window with reports {'in that span' if spanned else 'yet'}")
-        elif wanted.form == "plot":
+        elif selection.form == "plot":
             parsed = [_parse(document) async for document in documents]
             if parsed:
                 show_plots(parsed, table_console(), showing)
@@ -91,13 +91,13 @@ async def _print(
             async for document in documents:
                 show_document(_parse(document), console, showing)
     if reader.gone:
-        said = f"{reader.gone} of {len(windows)} windows expired before they were read: left out"
-        click.echo(f"{name}: {said}", err=True)
+        problem = f"{reader.gone} of {len(windows)} windows expired before they were read: left out"
+        click.echo(f"{name}: {problem}", err=True)
 
 
-async def _name_other_sizes(worker: Client, name: str, wanted: WindowSelection) -> None:
+async def _name_other_sizes(worker: Client, name: str, selection: WindowSelection) -> None:
     """Say on standard error where the windows of other sizes are, which a worker does not have."""
-    status = await worker.status(name, fingerprint=wanted.fingerprint)
+    status = await worker.status(name, fingerprint=selection.fingerprint)
     for size in status.other_sizes:
         click.echo(
             f"{name}: windows of {status.size}; those of {size}, from before a change of size, "
@@ -112,69 +112,69 @@ class _Reader:
 
     worker: Client
     collection: Collection
-    wanted: WindowSelection
-    asked: Sequence[tuple[str, str]]
+    selection: WindowSelection
+    parameters: Sequence[tuple[str, str]]
     gone: int = 0
     """Windows that expired before their documents were read."""
 
     async def windows(self) -> list[WindowState]:
         """Return the windows, oldest first; a span to be added up counts as one."""
-        wanted, limit, name = self.wanted, self.wanted.limit, self.collection.name
-        if wanted.span is not None:
-            start, end = wanted.span
-            asked = [pair for pair in self.asked if pair[0] != "top"]
-            document = _parse(await self._get(start, end, [*asked, ("top", "0")]))
+        selection, limit, name = self.selection, self.selection.limit, self.collection.name
+        if selection.span is not None:
+            start, end = selection.span
+            parameters = [pair for pair in self.parameters if pair[0] != "top"]
+            document = _parse(await self._get(start, end, [*parameters, ("top", "0")]))
             window = Window(start=start, end=end)
             final = document.final
             return [WindowState(window=window, n=0, late=0, final=final, published=False)]
-        if wanted.form == "plot":
+        if selection.form == "plot":
             limit = _PLOTTED if limit is None else min(limit, _PLOTTED)
-        first, last, fingerprint = wanted.start, wanted.end, wanted.fingerprint
+        first, last, fingerprint = selection.start, selection.end, selection.fingerprint
         if limit is not None:
             return await self.worker.newest(
                 name, limit, start=first, end=last, fingerprint=fingerprint
             )
-        found = self.worker.windows(name, start=first, end=last, fingerprint=fingerprint)
-        return [one async for one in found]
+        listed = self.worker.windows(name, start=first, end=last, fingerprint=fingerprint)
+        return [state async for state in listed]
 
     async def documents(self, windows: Sequence[WindowState]) -> AsyncIterator[bytes]:
         """Yield the windows' documents; windows that expire meanwhile are counted as gone."""
-        for one in windows:
+        for window in windows:
             try:
-                document = await self._document(one)
+                document = await self._document(window)
             except RefusedError as refused:
-                if refused.status != _GONE or self.wanted.span is not None:
+                if refused.status != _GONE or self.selection.span is not None:
                     raise
                 self.gone += 1
             else:
                 yield document
 
-    async def _document(self, one: WindowState) -> bytes:
+    async def _document(self, window: WindowState) -> bytes:
         """Return a window's document.
 
         People look at an open window more than once. So, as on the page, its bounds hold at every
         moment at once, where such bounds exist and no other method was asked for.
         """
-        span = one.window.start, one.window.end
-        if not one.final and self._may_be_watched():
-            document = await self._get(*span, [*self.asked, ("method", WATCHED)])
+        span = window.window.start, window.window.end
+        if not window.final and self._may_be_watched():
+            document = await self._get(*span, [*self.parameters, ("method", WATCHED)])
             if not _parse(document).final:
                 return document
             # It has closed since it was listed, and is not looked at again: the usual bounds do.
-        return await self._get(*span, self.asked)
+        return await self._get(*span, self.parameters)
 
     def _may_be_watched(self) -> bool:
         """Return whether to ask for anytime bounds while a window is open."""
-        collection, asked = self.collection, dict(self.asked)
-        if collection.method.startswith(WATCHED) or "method" in asked:
+        collection, parameters = self.collection, dict(self.parameters)
+        if collection.method.startswith(WATCHED) or "method" in parameters:
             return False
         # Anytime bounds do not exist for an attribute's respondents: only some report on it.
-        estimand = asked.get("estimand", collection.estimand)
+        estimand = parameters.get("estimand", collection.estimand)
         return not collection.attributes or estimand != "respondents"
 
-    async def _get(self, start: str, end: str, asked: Sequence[tuple[str, str]]) -> bytes:
+    async def _get(self, start: str, end: str, parameters: Sequence[tuple[str, str]]) -> bytes:
         path = f"/api/collections/{quote(self.collection.name, safe='')}/estimate"
-        return await self.worker.get(path, [("start", start), ("end", end), *asked])
+        return await self.worker.get(path, [("start", start), ("end", end), *parameters])
 
 
 def _parse(document: bytes) -> EstimateDocument:
