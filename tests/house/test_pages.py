@@ -222,7 +222,7 @@ def test_the_site_has_every_command_and_every_public_name(monkeypatch: pytest.Mo
             assert all(option in commands for option in parameter.opts if option.startswith("--"))
     described = set(re.findall("^### (.+)$", names, re.MULTILINE))
     assert {*ldpstream.__all__, *ldpstream.mechanisms.__all__} - {"__version__"} <= described
-    assert "query(\n    url: str,\n    name: str,\n    asked: EstimateRequest | None" in names
+    assert "query(\n    url: str,\n    name: str,\n    request: EstimateRequest | None" in names
     # The environment is a default; the page would publish its secrets.
     assert "of-nobody-else" not in names
     # Types are written as in the sources: the same in every build.
