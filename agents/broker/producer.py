@@ -23,7 +23,7 @@ from aiokafka.errors import (
 from aiokafka.structs import RecordMetadata
 
 from ldpstream.agents.broker import clients
-from ldpstream.agents.broker.errors import INVALID_RECORD, error_code, name_topic
+from ldpstream.agents.broker.refusals import INVALID_RECORD, error_code, name_topic
 
 _STOP_SECONDS: Final = 2.0
 _APPENDED: Final = 1

@@ -1,7 +1,8 @@
 """Explain errors of a broker to the user: one line with the setting and what to do.
 
 An error that no retry is expected to mend is logged once, however often it comes (`Complaints`).
-What to say of an error stands in a table by its code.
+What to say of an error stands in a table by its code; names of codes are those that Kafka gives
+them.
 """
 
 import logging
@@ -10,6 +11,7 @@ from typing import Final
 
 from aiokafka.errors import (
     AuthenticationFailedError,
+    BrokerResponseError,
     ClusterAuthorizationFailedError,
     GroupAuthorizationFailedError,
     GroupCoordinatorNotAvailableError,
@@ -26,21 +28,18 @@ from aiokafka.errors import (
     SaslAuthenticationFailed,
     TopicAuthorizationFailedError,
     UnknownError,
+    kafka_errors,
 )
 
-from ldpstream.agents.broker.errors import (
-    FENCED_INSTANCE_ID,
-    GROUP_MAX_SIZE_REACHED,
-    INVALID_RECORD,
-    TOPIC_DELETION_DISABLED,
-    error_code,
-    error_name,
-    written_topic,
-)
+from ldpstream.agents.broker.patches.error_names import ERROR_NAMES
 from ldpstream.agents.broker.probe import why_not
 from ldpstream.agents.broker.topics import TopicError
 from ldpstream.agents.config import KafkaConfig
 
+TOPIC_DELETION_DISABLED: Final = 73
+GROUP_MAX_SIZE_REACHED: Final = 81
+FENCED_INSTANCE_ID: Final = 82
+INVALID_RECORD: Final = 87
 _UNREACHED: Final = (KafkaConnectionError, NodeNotReadyError)
 _NO_LOGIN: Final = "refuses to log us in: {error}"
 _NOT_PERMITTED: Final = "does not permit it: {error}; `ldpstream check` lists what is missing"
@@ -103,7 +102,6 @@ _OF_GROUPS: Final = {
     ),
 }
 """What to do about a refused member of a group, by the code of the broker's error."""
-
 _OF_TOPICS: Final = {
     TopicAuthorizationFailedError.errno: "give the worker permission to write",
     MessageSizeTooLargeError.errno: (
@@ -121,6 +119,35 @@ _OF_TOPICS: Final = {
 """What to do about a topic that takes nothing, by the code of the broker's error."""
 
 log = logging.getLogger(__name__)
+
+
+def error_code(error: BaseException) -> int | None:
+    """Return the broker's code of an error, None if it is not the broker's.
+
+    aiokafka's group coordinator quotes an error that it did not expect in the text of another.
+    """
+    if isinstance(error, BrokerResponseError):
+        return error.errno
+    if not isinstance(error, KafkaError):
+        return None
+    text = str(error)
+    return next((code for code, kind in kafka_errors.items() if repr(kind()) in text), None)
+
+
+def error_name(code: int) -> str:
+    """Return an error's name, as brokers and their documentation write it."""
+    kind = kafka_errors.get(code)
+    return ERROR_NAMES.get(code, f"error {code}") if kind is None else kind.message
+
+
+def name_topic(error: KafkaError, topic: str) -> None:
+    """Note in an error of a producer to which topic it was writing: aiokafka does not say."""
+    error.add_note(topic)
+
+
+def written_topic(error: KafkaError) -> str:
+    """Return the topic that `name_topic` noted; empty if none was."""
+    return next(iter(getattr(error, "__notes__", ())), "")
 
 
 class BrokerUnavailableError(RuntimeError):

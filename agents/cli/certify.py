@@ -12,7 +12,7 @@ from ldpstream.agents.cli.terminal.common import (
     warn_of_nominal,
 )
 from ldpstream.agents.cli.terminal.errors import FAILED
-from ldpstream.agents.cli.terminal.numbers import Real, Whole
+from ldpstream.agents.cli.terminal.parameters import Real, Whole
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.config.privacy.central import DELTA, central
 from ldpstream.agents.config.privacy.certificate import certify_collection

@@ -4,7 +4,7 @@ from typing import Final
 
 import click
 
-from ldpstream.agents.cli.terminal.numbers import Real, Whole
+from ldpstream.agents.cli.terminal.parameters import Real, Whole
 
 _DEFAULT_RATE: Final = 10_000
 _LARGEST_SEED: Final = (1 << 63) - 1

@@ -8,7 +8,7 @@ from typing import Final
 import click
 
 from ldpstream.agents.cli.terminal.errors import Failed
-from ldpstream.agents.cli.terminal.numbers import Whole
+from ldpstream.agents.cli.terminal.parameters import Whole
 
 _LOOK_SECONDS: Final = 0.5
 

@@ -12,13 +12,12 @@ from ldpstream.agents.broker.rounds import publish_round, read_rounds
 from ldpstream.agents.broker.topics import declare_topics
 from ldpstream.agents.cli.close import TIME
 from ldpstream.agents.cli.terminal import broker
-from ldpstream.agents.cli.terminal.client import connect
+from ldpstream.agents.cli.terminal.client import connect, token_options
 from ldpstream.agents.cli.terminal.common import config_option, count, load_collection
 from ldpstream.agents.cli.terminal.errors import Failed, Refused
 from ldpstream.agents.cli.terminal.options import Form, form_options
 from ldpstream.agents.cli.terminal.plots import print_document
 from ldpstream.agents.cli.terminal.tables import Showing
-from ldpstream.agents.cli.terminal.tokens import token_options
 from ldpstream.agents.client import (
     BoxRequest,
     Client,

@@ -8,7 +8,7 @@ import click
 
 from ldpstream.agents.cli.terminal.common import config_option, load_collection
 from ldpstream.agents.cli.terminal.errors import Refused
-from ldpstream.agents.cli.terminal.numbers import Real, Whole
+from ldpstream.agents.cli.terminal.parameters import Real, Whole
 from ldpstream.estimators.planning.choices import (
     LIMIT_SECONDS,
     SEARCH_SECONDS,

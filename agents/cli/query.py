@@ -4,15 +4,15 @@ from typing import Any
 
 import click
 
+from ldpstream.agents.cli.terminal.client import check_reachable, token_options
 from ldpstream.agents.cli.terminal.errors import Refused
-from ldpstream.agents.cli.terminal.numbers import Whole
 from ldpstream.agents.cli.terminal.options import (
     Form,
     form_options,
     query_options,
     query_parameters,
 )
-from ldpstream.agents.cli.terminal.tokens import check_reachable, token_options
+from ldpstream.agents.cli.terminal.parameters import Whole
 
 
 @click.command()

@@ -17,7 +17,7 @@ from ldpstream.agents.cli.terminal.common import (
     number_option,
     refuse_words,
 )
-from ldpstream.agents.cli.terminal.numbers import Real, Whole
+from ldpstream.agents.cli.terminal.parameters import Real, Whole
 from ldpstream.agents.config import CollectionConfig, Config
 from ldpstream.agents.device import Sender
 from ldpstream.mechanisms.domains.attributes import Attributes

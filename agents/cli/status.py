@@ -4,7 +4,7 @@ import json
 
 import click
 
-from ldpstream.agents.cli.terminal.tokens import check_reachable, token_options
+from ldpstream.agents.cli.terminal.client import check_reachable, token_options
 
 
 @click.command()

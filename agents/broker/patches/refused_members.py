@@ -12,7 +12,7 @@ from typing import Any
 from aiokafka import AIOKafkaConsumer
 from aiokafka.errors import GroupCoordinatorNotAvailableError, KafkaError
 
-from ldpstream.agents.broker.errors import FENCED_INSTANCE_ID, error_code
+from ldpstream.agents.broker.refusals import FENCED_INSTANCE_ID, error_code
 
 
 def coordinator_of(consumer: AIOKafkaConsumer) -> Any:

@@ -16,7 +16,7 @@ from typing import Any, Final
 from aiokafka.errors import KafkaError, UnknownMemberIdError
 from aiokafka.protocol.group import JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
 
-from ldpstream.agents.broker.errors import FENCED_INSTANCE_ID
+from ldpstream.agents.broker.refusals import FENCED_INSTANCE_ID
 
 _ANSWERED_FENCED: Final = (JoinGroupRequest, SyncGroupRequest)
 

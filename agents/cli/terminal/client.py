@@ -1,22 +1,101 @@
-"""A worker's client for commands: its errors as messages."""
+"""A worker's address and token, with cheap checks before its client is loaded, and the client.
 
+Errors of the client become messages.
+"""
+
+import os
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+import click
 
 from ldpstream.agents.cli.terminal.errors import Failed, Refused
-from ldpstream.agents.cli.terminal.tokens import TOKEN_VARIABLE
-from ldpstream.agents.client import AddressError, ApiError, Client, RefusedError, TokenRefusedError
-from ldpstream.agents.client import connect as connect_client
+from ldpstream.agents.cli.terminal.parameters import group_options
+from ldpstream.agents.config.hosts import is_url
+from ldpstream.agents.config.secret import EnvironmentSecret, FileSecret, SecretError
+from ldpstream.agents.document.client.errors import (
+    AddressError,
+    ApiError,
+    RefusedError,
+    TokenRefusedError,
+    no_address,
+    nobody_answers,
+)
+
+if TYPE_CHECKING:
+    from ldpstream.agents.document.client.session import Client
+
+TOKEN_VARIABLE: Final = "LDPSTREAM_TOKEN"  # noqa: S105 (a name, not a token)
+_CONNECT_SECONDS: Final = 5.0
+
+
+def read_token(token_env: str | None, token_file: Path | None) -> str | None:
+    """Return the worker's token; None where none is given.
+
+    Raises:
+        Refused: where it cannot be read, or two places are given.
+    """
+    try:
+        if token_env is not None and token_file is not None:
+            raise Refused("--token-env: expected --token-env or --token-file, not both")
+        if token_env is not None:
+            return EnvironmentSecret(token_env).reveal()
+        if token_file is not None:
+            return FileSecret(token_file).reveal()
+    except SecretError as error:
+        name = "--token-env" if token_env is not None else "--token-file"
+        raise Refused(f"{name}: {error}") from error
+    return os.environ.get(TOKEN_VARIABLE) or None
+
+
+token_options = group_options(
+    "token",
+    read_token,
+    click.option(
+        "--token-env",
+        metavar="NAME",
+        help=f"The environment variable with the worker's token; by default {TOKEN_VARIABLE}.",
+    ),
+    click.option(
+        "--token-file",
+        type=click.Path(path_type=Path),
+        metavar="PATH",
+        help="A file with the worker's token.",
+    ),
+)
+
+
+def check_reachable(url: str) -> None:
+    """Find out whether anybody listens, before the client is loaded, which takes far longer.
+
+    Raises:
+        Refused: where the URL is not one of HTTP, in the client's own words.
+        Failed: where nothing accepts connections, in the same words.
+    """
+    if not is_url(url):
+        raise Refused(str(no_address(url)))
+    address = urlsplit(url)
+    port = address.port or (443 if address.scheme == "https" else 80)
+    try:
+        socket.create_connection((address.hostname, port), timeout=_CONNECT_SECONDS).close()
+    except OSError as error:
+        raise Failed(str(nobody_answers(url.rstrip("/")))) from error
 
 
 @asynccontextmanager
-async def connect(url: str, *, token: str | None = None) -> AsyncIterator[Client]:
+async def connect(url: str, *, token: str | None = None) -> "AsyncIterator[Client]":
     """Return a client of the worker at a URL, closed at the end of the block.
 
     Raises:
         Refused: where the worker refuses a request, in its own words, or the URL is invalid.
         Failed: where it does not answer, or is not a worker.
     """
+    from ldpstream.agents.document.client.session import connect as connect_client
+
     try:
         async with connect_client(url, token=token) as client:
             yield client

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from ldpstream.agents.cli.terminal.errors import Failed, Refused
-from ldpstream.agents.cli.terminal.numbers import Whole
+from ldpstream.agents.cli.terminal.parameters import Whole
 from ldpstream.agents.config import CollectionConfig, Config, ConfigError, load_config
 from ldpstream.agents.config.collection import nominal_warnings
 from ldpstream.agents.config.hosts import is_host, is_port

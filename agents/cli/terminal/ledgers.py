@@ -10,7 +10,7 @@ import click
 from ldpstream.agents.broker.record_time import now_ms
 from ldpstream.agents.cli.terminal.common import CHUNK, count
 from ldpstream.agents.cli.terminal.errors import Failed, Refused
-from ldpstream.agents.cli.terminal.option_groups import group_options
+from ldpstream.agents.cli.terminal.parameters import group_options
 from ldpstream.agents.cli.terminal.value_options import Reading
 from ldpstream.agents.cli.terminal.values import read_values, source_name
 from ldpstream.agents.config import CollectionConfig

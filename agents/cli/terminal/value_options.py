@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ldpstream.agents.broker.record_time import now_ms
 from ldpstream.agents.cli.terminal.errors import Refused
-from ldpstream.agents.cli.terminal.option_groups import group_options
+from ldpstream.agents.cli.terminal.parameters import group_options
 from ldpstream.agents.config import CollectionConfig, WindowSpec
 from ldpstream.mechanisms.base.times import format_duration, resemble_seconds
 from ldpstream.mechanisms.domains.attributes import Attributes

@@ -19,7 +19,6 @@ from aiokafka.errors import (
     for_code,
 )
 
-from ldpstream.agents.broker.errors import error_code, error_name
 from ldpstream.agents.broker.health import GroupWatch
 from ldpstream.agents.broker.patches.error_names import ERROR_NAMES, name_errors
 from ldpstream.agents.broker.patches.refused_members import refused_member
@@ -28,6 +27,8 @@ from ldpstream.agents.broker.refusals import (
     describe_error,
     describe_refused_member,
     describe_refused_write,
+    error_code,
+    error_name,
 )
 from ldpstream.agents.config import KafkaConfig
 from tests.brokers import skip_without_kafka

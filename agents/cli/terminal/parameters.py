@@ -1,10 +1,36 @@
-"""The types of options that are numbers, in the grammar of all other numbers."""
+"""Types of options that are numbers, and groups of options that a command gets as one object."""
 
-from typing import Any
+from collections.abc import Callable
+from functools import wraps
+from inspect import signature
+from typing import Any, TypeVar, cast
 
 import click
 
 from ldpstream.mechanisms.base.numbers import read_number, read_whole
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def group_options(
+    name: str, make: Callable[..., object], *options: Callable[[Command], Command]
+) -> Callable[[Command], Command]:
+    """Add options, passed on as one keyword `name`: what `make` returns for their values.
+
+    The parameters of `make` have the options' names.
+    """
+
+    def add(command: Command) -> Command:
+        @wraps(command)
+        def call(*args: Any, **values: Any) -> Any:
+            group = {parameter: values.pop(parameter) for parameter in signature(make).parameters}
+            return command(*args, **values, **{name: make(**group)})
+
+        for option in reversed(options):
+            call = option(call)
+        return cast("Command", call)
+
+    return add
 
 
 class Whole(click.IntRange):
