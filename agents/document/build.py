@@ -1,36 +1,31 @@
 """Build the estimate document from exact totals.
 
 `estimate`, finals, provisional estimates and HTTP answers are all built here, so that the same
-reports give the same numbers, bit for bit.
+reports give the same numbers, bit for bit. What a worker sends is written from plain fields, and
+only those who look into a document make a model of it.
 """
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
-from typing import Any, Final
+from typing import Final, Required, TypedDict, Unpack
 
 import numpy as np
+from pydantic_core import to_json
 
 from ldpstream.agents.config.collection import CollectionConfig
 from ldpstream.agents.config.privacy.over_time import SpreadConfig
 from ldpstream.agents.config.query.capabilities import disclosed_blocks
 from ldpstream.agents.config.query.options import EstimateOptions
-from ldpstream.agents.document.entries import RangeEstimate, ValueEstimate
 from ldpstream.agents.document.estimates import (
     Basis,
+    Entry,
+    finite,
     list_values,
     range_estimates,
     value_estimates,
 )
-from ldpstream.agents.document.model import (
-    ActiveEstimate,
-    CentralLoss,
-    EstimateDocument,
-    LostMessages,
-    MergedBlocks,
-    WaitingReports,
-    Window,
-)
+from ldpstream.agents.document.model import EstimateDocument
 from ldpstream.agents.document.priors import prior_parts
 from ldpstream.agents.document.queries import find_areas, linear_estimates, quantile_estimates
 from ldpstream.agents.document.weights import Weights
@@ -54,7 +49,38 @@ _LISTED_RUNS: Final = 1_000
 """The most runs of merged blocks that a document lists."""
 
 
+class DocumentKeywords(TypedDict, total=False):
+    """What a document is about, apart from its totals.
+
+    `window` is `(start, end)` in epoch milliseconds, None for all reports together; the totals may
+    cover a wider span. By default `options` are those of published documents. `partial`: workers
+    with different windows count some of the reports.
+    """
+
+    window: Required[tuple[int, int] | None]
+    final: Required[bool]
+    options: EstimateOptions | None
+    partial: bool
+
+
+def write_document(
+    collection: CollectionConfig, totals: WindowTotals, **about: Unpack[DocumentKeywords]
+) -> bytes:
+    """Return the document of a span's exact totals, as one line of JSON in UTF-8.
+
+    Pure: the same arguments give the same bytes.
+    """
+    return to_json(_document(collection, totals, **about), inf_nan_mode="null")
+
+
 def build_document(
+    collection: CollectionConfig, totals: WindowTotals, **about: Unpack[DocumentKeywords]
+) -> EstimateDocument:
+    """Return the same document for whoever looks into it."""
+    return EstimateDocument.model_validate(_document(collection, totals, **about))
+
+
+def _document(
     collection: CollectionConfig,
     totals: WindowTotals,
     *,
@@ -62,27 +88,21 @@ def build_document(
     final: bool,
     options: EstimateOptions | None = None,
     partial: bool = False,
-) -> EstimateDocument:
-    """Return the document of a span's exact totals.
-
-    `window` is `(start, end)` in epoch milliseconds, None for all reports together; the totals may
-    cover a wider span. By default `options` are those of published documents. `partial`: workers
-    with different windows count some of the reports. Pure: the same arguments give the same
-    document.
-    """
+) -> Entry:
+    """Return the fields of a document, in the order of its model."""
     chosen = collection.options if options is None else options
     fields = _common_fields(collection, totals, window=window, final=final, partial=partial)
     devices = _of_devices(collection, totals, published=final and window is not None)
     # 1. Values: a withheld document has no other fields.
     if not collection.attributes:
         if fields["withheld"]:
-            return EstimateDocument.model_construct(**fields)
+            return _in_order(fields)
         span, hold = (totals.start_ms, totals.end_ms), collection.spec.hold
         held = 1 if hold is None else hold.windows
         sampling = sampling_between(collection.spread, collection.window, *span, held=held)
         asked = replace(chosen, sampling=sampling)
         fields |= _counters(totals, chosen) | _estimates(collection, totals, asked, devices)
-        return EstimateDocument.model_construct(**fields)
+        return _in_order(fields)
     # 2. Records: one attribute, or a section for each.
     names = list(collection.attributes) if chosen.attribute is None else [chosen.attribute]
     sections = []
@@ -93,19 +113,23 @@ def build_document(
         if not about["withheld"]:
             of_one = collection.attributes[name]
             about |= _counters(own, chosen) | _estimates(of_one, own, asked, {})
-        sections.append(EstimateDocument.model_construct(**about))
+        sections.append(_in_order(about))
     if chosen.attribute is not None:
         return sections[0]
-    if all(one.withheld for one in sections):
-        return EstimateDocument.model_construct(**fields | _first_shown(sections, totals.n))
-    said: dict[str, Any] = {
+    if all(one["withheld"] for one in sections):
+        return _in_order(fields | _first_shown(sections, totals.n))
+    said = {
         "withheld": False,
         "confidence": chosen.confidence,
         "method": chosen.method,
         "projection": chosen.project,
     }
     fields |= _counters(totals, chosen) | said | devices
-    return EstimateDocument.model_construct(**fields, attributes=sections)
+    return _in_order({**fields, "attributes": sections})
+
+
+def _in_order(fields: Entry) -> Entry:
+    return {name: fields[name] for name in EstimateDocument.model_fields if name in fields}
 
 
 def _common_fields(
@@ -115,9 +139,9 @@ def _common_fields(
     window: tuple[int, int] | None,
     final: bool,
     partial: bool,
-) -> dict[str, Any]:
+) -> Entry:
     """Return the fields of every document; a withheld one has no others."""
-    fields: dict[str, Any] = {
+    fields: Entry = {
         "collection": collection.name,
         "fingerprint": collection.spec.fingerprint.hex(),
         "window": None if window is None else _window(collection, *window),
@@ -127,26 +151,25 @@ def _common_fields(
         "withheld": totals.withheld or totals.n < collection.minimum,
     }
     if totals.waiting is not None:
-        fields["waiting"] = WaitingReports(**asdict(totals.waiting))
+        fields["waiting"] = asdict(totals.waiting)
     if totals.lost.partitions:
-        missing = LostMessages(offsets=totals.lost.offsets, partitions=list(totals.lost.partitions))
-        fields["lost"] = missing
+        fields["lost"] = asdict(totals.lost)
     if partial:
         fields["partial"] = True
     return fields
 
 
-def _counters(totals: WindowTotals, options: EstimateOptions) -> dict[str, Any]:
+def _counters(totals: WindowTotals, options: EstimateOptions) -> Entry:
     return {"late": totals.late, "rejected": totals.rejected, "estimand": options.estimand}
 
 
-def _first_shown(sections: Sequence[EstimateDocument], n: int) -> dict[str, Any]:
+def _first_shown(sections: Sequence[Entry], n: int) -> Entry:
     """Return the fields of withheld records: what shows the attribute that is shown first."""
-    waiting = [one.waiting for one in sections if one.waiting is not None]
+    waiting = [one["waiting"] for one in sections if "waiting" in one]
     if not waiting:
         return {"withheld": True}
-    first = min(waiting, key=lambda one: one.more or 0)
-    return {"withheld": True, "waiting": first.model_copy(update={"reports": n})}
+    first = min(waiting, key=lambda one: one["more"] or 0)
+    return {"withheld": True, "waiting": {**first, "reports": n}}
 
 
 def final_content(collection: CollectionConfig) -> Callable[[WindowTotals], bytes]:
@@ -154,7 +177,7 @@ def final_content(collection: CollectionConfig) -> Callable[[WindowTotals], byte
 
     def write(totals: WindowTotals) -> bytes:
         window = totals.window or (totals.start_ms, totals.end_ms)
-        return build_document(collection, totals, window=window, final=True).to_json()
+        return write_document(collection, totals, window=window, final=True)
 
     return write
 
@@ -218,23 +241,23 @@ def sampling_between(
     )
 
 
-def _of_devices(
-    collection: CollectionConfig, totals: WindowTotals, *, published: bool
-) -> dict[str, Any]:
+def _of_devices(collection: CollectionConfig, totals: WindowTotals, *, published: bool) -> Entry:
     """Return the fields about devices; `published`: of a closed window."""
-    fields: dict[str, Any] = {}
+    fields: Entry = {}
     if collection.spread is not None:
         window = collection.window
         panes = window.pane(totals.end_ms) - window.pane(totals.start_ms)
         fields["active"] = active_devices(collection.spread, totals.n, panes=panes)
     if published and (loss := collection.central) is not None:
-        fields["central"] = CentralLoss(
-            epsilon=loss.epsilon, delta=loss.delta, reports=loss.reports
-        )
+        fields["central"] = {
+            "epsilon": loss.epsilon,
+            "delta": loss.delta,
+            "reports": loss.reports,
+        }
     return fields
 
 
-def active_devices(spread: SpreadConfig, n: int, *, panes: int) -> ActiveEstimate:
+def active_devices(spread: SpreadConfig, n: int, *, panes: int) -> Entry:
     """Estimate the active devices from n reports: each represents `windows / reports` of its pane.
 
     Each active device takes part in a pane with probability `reports / windows`, so the number of
@@ -244,15 +267,15 @@ def active_devices(spread: SpreadConfig, n: int, *, panes: int) -> ActiveEstimat
     apart = spread.windows / spread.reports
     repeats = -(-panes // spread.windows) if spread.rolling else 1
     variance = n * apart * (apart - 1.0) * max(1, repeats)
-    return ActiveEstimate(count=n * apart, se=math.sqrt(variance))
+    return {"count": n * apart, "se": math.sqrt(variance)}
 
 
 def _estimates(
     collection: CollectionConfig,
     totals: WindowTotals,
     chosen: EstimateOptions,
-    devices: dict[str, Any],
-) -> dict[str, Any]:
+    devices: Entry,
+) -> Entry:
     """Return the estimated fields of a document, including those about devices."""
     domain = collection.spec.domain
     basis = Basis.of(collection.spec, totals, chosen)
@@ -265,10 +288,10 @@ def _estimates(
         values = weights.add_to_values(listed.indices, values)
         ranges = weights.add_to_ranges(ranges)
     # 2. The fields.
-    entries: list[ValueEstimate | RangeEstimate] = [*values, *ranges]
-    influences = [entry.influence for entry in entries if entry.influence is not None]
-    forged = [entry.forged for entry in entries if entry.forged is not None]
-    fields: dict[str, Any] = {
+    entries = [*values, *ranges]
+    influences = [entry["influence"] for entry in entries if entry["influence"] is not None]
+    forged = [entry["forged"] for entry in entries if entry["forged"] is not None]
+    fields = {
         "confidence": chosen.confidence,
         "method": chosen.method,
         "simultaneous": listed.simultaneous,
@@ -284,9 +307,9 @@ def _estimates(
 
 def _further_fields(
     collection: CollectionConfig, totals: WindowTotals, basis: Basis, projected: Floats | None
-) -> dict[str, Any]:
+) -> Entry:
     """Return the fields of only some collections, spans and options."""
-    fields: dict[str, Any] = {}
+    fields: Entry = {}
     mechanism, options = collection.spec.mechanism, basis.options
     if totals.window is not None:
         fields["span"] = _window(collection, totals.start_ms, totals.end_ms)
@@ -299,8 +322,7 @@ def _further_fields(
     if options.areas:
         fields["areas"] = find_areas(basis)
     if basis.fitted is not None:
-        deviance = basis.fitted.deviance
-        fields["deviance"] = deviance if math.isfinite(deviance) else None
+        fields["deviance"] = finite(basis.fitted.deviance)
     if options.method in ANYTIME:
         fields["sharpest"] = options.sharpest
     if isinstance(mechanism, Lip):
@@ -308,15 +330,15 @@ def _further_fields(
     return fields
 
 
-def _merged_blocks(merged: Bools, count: int, blocks: Blocks | None) -> MergedBlocks:
+def _merged_blocks(merged: Bools, count: int, blocks: Blocks | None) -> Entry:
     """Return the document's field `merged`, for blocks `(blocks,)` with this many reports."""
     edges = np.flatnonzero(np.diff(merged, prepend=False, append=False))
     runs = np.stack([edges[::2], edges[1::2] - 1], axis=1)
-    found = MergedBlocks(blocks=int(merged.sum()), runs=runs[:_LISTED_RUNS].tolist(), count=count)
-    if blocks is None or blocks.names is None:
-        return found
-    names = [blocks.names[block] for block in np.flatnonzero(merged)[:_LISTED_RUNS].tolist()]
-    return found.model_copy(update={"names": names})
+    found = {"blocks": int(merged.sum()), "runs": runs[:_LISTED_RUNS].tolist()}
+    if blocks is not None and blocks.names is not None:
+        listed = np.flatnonzero(merged)[:_LISTED_RUNS].tolist()
+        found["names"] = [blocks.names[block] for block in listed]
+    return {**found, "count": count}
 
 
 def _size(windows: WindowSpec, span: tuple[int, int] | None) -> dict[str, str]:
@@ -327,6 +349,6 @@ def _size(windows: WindowSpec, span: tuple[int, int] | None) -> dict[str, str]:
     return {"size": windows.identity.label}
 
 
-def _window(collection: CollectionConfig, start_ms: int, end_ms: int) -> Window:
+def _window(collection: CollectionConfig, start_ms: int, end_ms: int) -> Entry:
     start, end = map(collection.window.format_time, (start_ms, end_ms))
-    return Window(start=start, end=end)
+    return {"start": start, "end": end}

@@ -7,19 +7,18 @@ them, and all quantiles, which need every prefix.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final, Self, TypedDict, cast
+from typing import Any, Final, Self, TypeAlias
 
 import numpy as np
 
 from ldpstream.agents.config.query.options import EstimateOptions
 from ldpstream.agents.config.query.queries import Subset
-from ldpstream.agents.document.entries import Number, RangeEstimate, ValueEstimate
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.estimators.bounds.bounded import forged_reports
-from ldpstream.estimators.bounds.options import Form, OptionKeywords
+from ldpstream.estimators.bounds.options import OptionKeywords
 from ldpstream.estimators.bounds.types import Estimate
 from ldpstream.estimators.estimate import (
     check_counts,
@@ -38,8 +37,19 @@ from ldpstream.mechanisms.domains.base import Domain
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
+Entry: TypeAlias = dict[str, Any]
+"""The fields of a part of a document, in the order in which they are written.
+
+A list may have 100,000 entries, so none becomes an object that is validated and then taken apart
+again. `ldpstream.agents.document.entries` describes the fields, and tests parse every document.
+"""
 _KEPT_ENTRIES: Final = 1 << 14
 """Prepared ranges with at most this many entries (ranges x statistic) are cached: 1.3 MiB each."""
+
+
+def finite(number: float) -> float | None:
+    """Return a number as documents have it: null where it is undefined."""
+    return number if math.isfinite(number) else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,7 +228,7 @@ def _split(numbers: Floats, wanted: int) -> tuple[Integers, Integers]:
     return np.flatnonzero(numbers > last), np.flatnonzero(numbers == last)
 
 
-def value_estimates(basis: Basis, listed: Listed) -> list[ValueEstimate]:
+def value_estimates(basis: Basis, listed: Listed) -> list[Entry]:
     """Return the entries of the listed values, with their labels."""
     if listed.estimate is None:
         return []
@@ -226,29 +236,10 @@ def value_estimates(basis: Basis, listed: Listed) -> list[ValueEstimate]:
     shown = None if basis.hidden is None else ~basis.hidden[listed.indices]
     rows = numbers(listed.estimate, basis.n, shares, shown)
     labels = basis.domain.labels(listed.indices)
-    parts = zip(labels, rows, strict=True)
-    return _entries({"value": label, **row, "weight": None} for label, row in parts)
+    return [{"value": label, **row} for label, row in zip(labels, rows, strict=True)]
 
 
-def _entries(rows: Iterable[dict[str, Any]]) -> list[ValueEstimate]:
-    """Return entries with these fields, of which all but `weight` are written.
-
-    Like `model_construct`, but without aliases and defaults, in a fifth of the time, for the many
-    values of a list. The entries keep the rows, and share the set of what is written.
-    """
-    given = {"value", *EntryColumns.__annotations__}
-    entries = []
-    for fields in rows:
-        entry = ValueEstimate.__new__(ValueEstimate)
-        object.__setattr__(entry, "__dict__", fields)
-        object.__setattr__(entry, "__pydantic_fields_set__", given)
-        object.__setattr__(entry, "__pydantic_extra__", None)
-        object.__setattr__(entry, "__pydantic_private__", None)
-        entries.append(entry)
-    return entries
-
-
-def range_estimates(basis: Basis, projected: Floats | None) -> list[RangeEstimate]:
+def range_estimates(basis: Basis, projected: Floats | None) -> list[Entry]:
     """Return the ranges that were asked for, from the projected shares `(k,)` if there are any."""
     ranges, n = basis.options.ranges, basis.n
     few = len(ranges) * basis.mechanism.statistic_size <= _KEPT_ENTRIES
@@ -261,7 +252,7 @@ def range_estimates(basis: Basis, projected: Floats | None) -> list[RangeEstimat
     shares = None if projected is None else np.array([projected[s].sum() for s in sets])
     shown = None if basis.hidden is None else _whole_sets(basis.hidden, sets)
     rows = numbers(estimate, n, shares, shown)
-    return [RangeEstimate(name=a.name, **r) for a, r in zip(ranges, rows, strict=True)]
+    return [{"name": one.name, **row} for one, row in zip(ranges, rows, strict=True)]
 
 
 def _prepare_ranges(
@@ -286,28 +277,21 @@ def _whole_sets(hidden: Bools, sets: Sequence[Integers]) -> Bools:
     return np.array([int(hidden[values].sum()) in (0, number) for values in sets], dtype=np.bool_)
 
 
-class EntryColumns(TypedDict):
-    """The columns of one entry."""
-
-    share: Number
-    count: Number
-    se: Number
-    low: Number
-    high: Number
-    influence: Number
-    forged: int | None
-    bound: Form | None
-
-
-_NOTHING: Final = cast("EntryColumns", dict.fromkeys(EntryColumns.__annotations__))
+_NUMBERS: Final = ("share", "count", "se", "low", "high", "influence", "forged", "bound")
 
 
 def numbers(
-    estimate: Estimate, n: int, projected: Floats | None, shown: Bools | None = None
-) -> list[EntryColumns]:
+    estimate: Estimate,
+    n: int,
+    projected: Floats | None,
+    shown: Bools | None = None,
+    *,
+    names: Sequence[str] = _NUMBERS,
+) -> list[Entry]:
     """Return each entry's numbers; beside a projected share, those of the unbiased one stand.
 
-    `shown`, bool `(q,)`, says which entries have numbers; by default all have.
+    `shown`, bool `(q,)`, says which entries have numbers; by default all have. `names` are the
+    fields of the share and what follows it.
     """
     shares = estimate.value if projected is None else projected
     arrays = (shares, shares * n, estimate.se, estimate.low, estimate.high, estimate.influence)
@@ -317,10 +301,7 @@ def numbers(
     columns = found.tolist()
     forms = [form or None for form in estimate.form.tolist()]
     forged = [int(m) if math.isfinite(m) else None for m in forged_reports(estimate).tolist()]
-    rows = [
-        EntryColumns(share=s, count=c, se=e, low=low, high=high, influence=i, forged=m, bound=b)
-        for s, c, e, low, high, i, m, b in zip(*columns, forged, forms, strict=True)
-    ]
+    rows = [dict(zip(names, row, strict=True)) for row in zip(*columns, forged, forms, strict=True)]
     for place in [] if shown is None else np.flatnonzero(~shown).tolist():
-        rows[place] = _NOTHING
+        rows[place] = dict.fromkeys(names)
     return rows

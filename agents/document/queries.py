@@ -9,15 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from ldpstream.agents.document.entries import (
-    AreaEstimate,
-    AreaRest,
-    Areas,
-    LinearEstimate,
-    Number,
-    QuantileEstimate,
-)
-from ldpstream.agents.document.estimates import Basis, numbers
+from ldpstream.agents.document.estimates import Basis, Entry, finite, numbers
 from ldpstream.estimators.areas.areas import NamedAreas, estimate_areas
 from ldpstream.estimators.areas.tree import prepare_tree
 from ldpstream.estimators.quantiles.prefixes import Prefixes
@@ -29,9 +21,10 @@ from ldpstream.mechanisms.domains.base import Domain
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 
 _RULE: Final = "bounds exclude the even share of what surrounds it"
+_MEANS: Final = ("mean", "total", "se", "low", "high", "influence", "forged", "bound")
 
 
-def linear_estimates(basis: Basis, projected: Floats | None) -> list[LinearEstimate]:
+def linear_estimates(basis: Basis, projected: Floats | None) -> list[Entry]:
     """Return the means that were asked for, from the projected shares `(k,)` if there are any.
 
     What devices report in addition to the value does not change its weight. A query that gives
@@ -43,21 +36,8 @@ def linear_estimates(basis: Basis, projected: Floats | None) -> list[LinearEstim
     given = weights if basis.given is None else weights[:, basis.given]
     estimate = estimate_linear(basis.mechanism, basis.statistic, n, given, **basis.keywords)
     shown = None if basis.hidden is None else _whole_queries(basis.hidden, weights)
-    rows = numbers(estimate, n, means, shown)
-    return [
-        LinearEstimate(
-            name=asked.name,
-            mean=row["share"],
-            total=row["count"],
-            se=row["se"],
-            low=row["low"],
-            high=row["high"],
-            influence=row["influence"],
-            forged=row["forged"],
-            bound=row["bound"],
-        )
-        for asked, row in zip(queries, rows, strict=True)
-    ]
+    rows = numbers(estimate, n, means, shown, names=_MEANS)
+    return [{"name": asked.name, **row} for asked, row in zip(queries, rows, strict=True)]
 
 
 def _whole_queries(hidden: Bools, weights: Floats) -> Bools:
@@ -67,11 +47,11 @@ def _whole_queries(hidden: Bools, weights: Floats) -> Bools:
     return whole
 
 
-def quantile_estimates(basis: Basis) -> list[QuantileEstimate]:
+def quantile_estimates(basis: Basis) -> list[Entry]:
     """Return the quantiles that were asked for; those of a likelihood from its fitted shares."""
     asked, domain = basis.options.quantiles, basis.domain
     if basis.hidden is not None:
-        return [QuantileEstimate(p=p, value=None, low=None, high=None) for p in asked]
+        return [{"p": p, "value": None, "low": None, "high": None} for p in asked]
     prefixes = _prefixes(basis.mechanism, basis.own)
     found = estimate_quantiles(
         basis.mechanism, basis.statistic, basis.n, asked, prefixes=prefixes, **basis.keywords
@@ -80,13 +60,13 @@ def quantile_estimates(basis: Basis) -> list[QuantileEstimate]:
     rows = zip(found.p, values, found.low, found.high, strict=True)
     named = {} if found.form is None else {"bound": found.form}
     return [
-        QuantileEstimate(
-            p=float(p),
-            value=_label(domain, value),
-            low=_label(domain, low),
-            high=_label(domain, high),
+        {
+            "p": float(p),
+            "value": _label(domain, value),
+            "low": _label(domain, low),
+            "high": _label(domain, high),
             **named,
-        )
+        }
         for p, value, low, high in rows
     ]
 
@@ -101,7 +81,7 @@ def _label(domain: Domain, position: float) -> Json:
     return domain.label(int(position)) if math.isfinite(position) else None
 
 
-def find_areas(basis: Basis) -> Areas:
+def find_areas(basis: Basis) -> Entry:
     """Return the areas of a collection's values.
 
     Hidden blocks have no numbers, and no areas inside.
@@ -131,17 +111,17 @@ def find_areas(basis: Basis) -> Areas:
         block = int(groups[entry])
         name = _root_name(block, roots.size) if root else _name(domain, values, block)
         areas.append(
-            AreaEstimate(
-                name=name,
-                block=block if roots.size > 1 else None,
-                inside=None if root else inside,
-                box=_box(domain, values),
-                values=values.size,
+            {
+                "name": name,
                 **row,
-                rest=_remaining_area(found, entry) if divided[entry] else None,
-            )
+                "block": block if roots.size > 1 else None,
+                "inside": None if root else inside,
+                "box": _box(domain, values),
+                "values": values.size,
+                "rest": _remaining_area(found, entry) if divided[entry] else None,
+            }
         )
-    return Areas(rule=_RULE, family=found.family, levels=found.levels, entries=areas)
+    return {"rule": _RULE, "family": found.family, "levels": found.levels, "entries": areas}
 
 
 def _root_name(group: int, roots: int) -> str:
@@ -184,11 +164,7 @@ def _end(label: object, end: int) -> str:
     return str(label[end] if isinstance(label, list | tuple) else label)
 
 
-def _remaining_area(found: NamedAreas, entry: int) -> AreaRest:
-    columns = (found.rest, found.rest_low, found.rest_high)
-    share, low, high = (_number(column[entry]) for column in columns)
-    return AreaRest(values=int(found.rest_size[entry]), share=share, low=low, high=high)
-
-
-def _number(value: float) -> Number:
-    return float(value) if np.isfinite(value) else None
+def _remaining_area(found: NamedAreas, entry: int) -> Entry:
+    columns = {"share": found.rest, "low": found.rest_low, "high": found.rest_high}
+    numbers = {name: finite(float(column[entry])) for name, column in columns.items()}
+    return {"values": int(found.rest_size[entry]), **numbers}

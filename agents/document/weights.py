@@ -1,15 +1,13 @@
 """Sums of weights in a document, for devices that report a weight with their value."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Final
 
 import numpy as np
 
 from ldpstream.agents.config.query.options import EstimateOptions
-from ldpstream.agents.document.entries import RangeEstimate, ValueEstimate, WeightEstimate
-from ldpstream.agents.document.estimates import bound_keywords
+from ldpstream.agents.document.estimates import Entry, bound_keywords, finite
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.estimators.bounds.options import OptionKeywords
 from ldpstream.estimators.bounds.types import Estimate
@@ -19,7 +17,7 @@ from ldpstream.mechanisms.families.weights.private import WeightedDomain
 from ldpstream.mechanisms.families.weights.public import PublicWeights
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 
-Entry = TypeVar("Entry", ValueEstimate, RangeEstimate)
+_NUMBERS: Final = ("total", "se", "low", "high")
 
 
 @dataclass(frozen=True)
@@ -31,7 +29,7 @@ class Weights:
     totals: WindowTotals
     options: EstimateOptions
 
-    def add_to_values(self, listed: Integers, values: list[ValueEstimate]) -> list[ValueEstimate]:
+    def add_to_values(self, listed: Integers, values: list[Entry]) -> list[Entry]:
         """Return the values, whose indices are `listed`, `(q,)`, with their weights.
 
         The bounds of a post-selected list hold all at once over the whole domain.
@@ -50,7 +48,7 @@ class Weights:
         sets = [np.array([value]) for value in listed.tolist()]
         return _weigh(values, self._sums(sets, keywords))
 
-    def add_to_ranges(self, ranges: list[RangeEstimate]) -> list[RangeEstimate]:
+    def add_to_ranges(self, ranges: list[Entry]) -> list[Entry]:
         """Return the ranges with their weights."""
         shape = self.domain.estimated.shape
         sets = [asked.values(shape) for asked in self.options.ranges]
@@ -66,10 +64,8 @@ class Weights:
 def _weigh(entries: list[Entry], found: Estimate) -> list[Entry]:
     """Return the entries with sums of weights, from estimated means per respondent."""
     columns = (x * found.n for x in (found.value, found.se, found.low, found.high))
-    weighed = []
-    rows = zip(*(column.tolist() for column in columns), strict=True)
-    for entry, row, form in zip(entries, rows, found.form.tolist(), strict=True):
-        total, se, low, high = (x if math.isfinite(x) else None for x in row)
-        weight = WeightEstimate(total=total, se=se, low=low, high=high, bound=form or None)
-        weighed.append(entry.model_copy(update={"weight": weight}))
-    return weighed
+    rows = zip(*(map(finite, column.tolist()) for column in columns), strict=True)
+    return [
+        {**entry, "weight": {**dict(zip(_NUMBERS, row, strict=True)), "bound": form or None}}
+        for entry, row, form in zip(entries, rows, found.form.tolist(), strict=True)
+    ]

@@ -9,6 +9,7 @@ that the configuration names, it is `value:LABEL`.
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
@@ -38,13 +39,28 @@ _ESTIMATE = (
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True)
+class PublishedDocument:
+    """What was published of the window that starts at `start_ms`; parsed at the next scrape."""
+
+    start_ms: int
+    content: bytes
+
+    @cached_property
+    def document(self) -> EstimateDocument:
+        """The content as a document."""
+        return EstimateDocument.model_validate_json(self.content)
+
+
 class PipelineCollector(Collector):
     """Reads collections and partitions, and the newest documents of exported collections.
 
     A worker exports estimates of a collection only while it owns partition 0.
     """
 
-    def __init__(self, pipeline: WorkerPipeline, documents: Mapping[str, EstimateDocument]) -> None:
+    def __init__(
+        self, pipeline: WorkerPipeline, documents: Mapping[str, PublishedDocument]
+    ) -> None:
         self._pipeline = pipeline
         self._documents = documents
         self._finals = NewestFinals()
@@ -79,7 +95,8 @@ class PipelineCollector(Collector):
             _add_accepted(families, name, accepted)
         if 0 not in collection.owned:
             return
-        newest, final = self._documents.get(name), self._finals.of(collection)
+        published, final = self._documents.get(name), self._finals.of(collection)
+        newest = None if published is None else published.document
         if newest is not None:
             _add_document(families, collection, newest)
         if final is not None:

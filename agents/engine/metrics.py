@@ -29,13 +29,11 @@ from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
 from ldpstream import __version__
-from ldpstream.agents.document.model import EstimateDocument
 from ldpstream.agents.engine.facade import WorkerPipeline
-from ldpstream.agents.engine.gauges import PipelineCollector
+from ldpstream.agents.engine.gauges import PipelineCollector, PublishedDocument
 from ldpstream.agents.state.classification import DELAY_MS, LATENESS_MS, Buckets, Delays
 from ldpstream.agents.state.flushes import Outcome
 from ldpstream.agents.state.records import REASONS, TOKEN_REASONS
-from ldpstream.mechanisms.base.times import EARLIEST_MS, parse_time
 
 _SERIES: Final = 1 << 17
 _number = cast("Callable[[float], str]", floatToGoString)
@@ -164,7 +162,7 @@ class Metrics(ProcessMetrics):
     def __init__(self, *, registry: CollectorRegistry | None = None) -> None:
         super().__init__(registry)
         registry = self.registry
-        self._documents: dict[str, EstimateDocument] = {}
+        self._documents: dict[str, PublishedDocument] = {}
         self._reports = Counter(
             "ldpstream_reports",
             "Reports decided by this worker: counted, late or rejected",
@@ -274,16 +272,13 @@ class Metrics(ProcessMetrics):
         self._lost_offsets.labels(collection).inc(outcome.lost_offsets)
         self._delays.add(collection, outcome.delays)
 
-    def estimated(self, collection: str, document: EstimateDocument) -> None:
+    def estimated(self, collection: str, start_ms: int, content: bytes) -> None:
         """Export the queries of a published document as gauges, if its window is the newest.
 
+        `start_ms` is the start of its window, `content` what was published.
         They are exported only while this worker owns partition 0, so that one worker at a time
         exports a collection.
         """
         before = self._documents.get(collection)
-        if before is None or _start_ms(document) >= _start_ms(before):
-            self._documents[collection] = document
-
-
-def _start_ms(document: EstimateDocument) -> int:
-    return EARLIEST_MS if document.window is None else parse_time(document.window.start)
+        if before is None or start_ms >= before.start_ms:
+            self._documents[collection] = PublishedDocument(start_ms, content)

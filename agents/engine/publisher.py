@@ -16,8 +16,7 @@ from typing import Final
 from aiokafka.errors import KafkaError
 
 from ldpstream.agents.broker.traces import span
-from ldpstream.agents.document.build import build_document
-from ldpstream.agents.document.model import EstimateDocument
+from ldpstream.agents.document.build import write_document
 from ldpstream.agents.engine.engine import Engine
 from ldpstream.agents.engine.flushing import Services
 from ldpstream.agents.state.listing import told_of, windows
@@ -102,7 +101,7 @@ class Publisher:
             ages = self._services.metrics.final_age_seconds.labels(name)
             for _, end_ms in spans:
                 ages.observe((now_ms - end_ms) / 1000)
-        self._estimated(EstimateDocument.model_validate_json(finals[-1].content))
+        self._estimated(spans[-1], contents[-1])
 
     async def _publish_provisional(self) -> None:
         engine = self._engine
@@ -121,19 +120,19 @@ class Publisher:
                 except BehindError:
                     continue
                 # A large domain takes too long to block the event loop.
-                document = await asyncio.to_thread(self._build, span, snapshot)
-                await self._send(span, document.to_json(), final=False)
-                self._estimated(document)
+                content = await asyncio.to_thread(self._write, span, snapshot)
+                await self._send(span, content, final=False)
+                self._estimated(span, content)
                 sent = True
             published[window.start_ms] = progress
         self._published = published
         if sent:
             engine.complaints.over(self._place(final=False))
 
-    def _build(self, span: tuple[int, int], snapshot: Snapshot) -> EstimateDocument:
+    def _write(self, span: tuple[int, int], snapshot: Snapshot) -> bytes:
         engine = self._engine
         totals = add_up(engine.context, snapshot)
-        return build_document(
+        return write_document(
             engine.config, totals, window=span, final=False, partial=engine.partial
         )
 
@@ -151,7 +150,7 @@ class Publisher:
         """Return the key of complaints: a topic may take what is provisional, and no finals."""
         return self._engine.config.topics.estimates, final
 
-    def _estimated(self, document: EstimateDocument) -> None:
+    def _estimated(self, span: tuple[int, int], content: bytes) -> None:
         # The gauges of a collection are those of its own spec.
         if not self._engine.context.accepted:
-            self._services.metrics.estimated(self._engine.config.name, document)
+            self._services.metrics.estimated(self._engine.config.name, span[0], content)

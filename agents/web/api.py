@@ -10,12 +10,12 @@ from urllib.parse import urlencode
 from aiohttp import web
 from multidict import MultiMapping
 from pydantic import BaseModel
+from pydantic_core import to_json
 
 from ldpstream.agents.broker.shards import Elsewhere
 from ldpstream.agents.document.answers import (
     Collection,
     CollectionList,
-    DeviceDocument,
     Health,
     WindowList,
 )
@@ -101,10 +101,8 @@ async def certificate(request: web.Request) -> web.Response:
 async def device_spec(request: web.Request) -> web.Response:
     """Answer what devices need, without the tables that the mechanism does not have."""
     spec = named_collection(request).config.spec
-    document = DeviceDocument.model_validate(spec.device_document())
-    return web.Response(
-        text=document.model_dump_json(exclude_none=True), content_type="application/json"
-    )
+    body = to_json(spec.device_document(), exclude_none=True)
+    return web.Response(body=body, content_type="application/json", charset="utf-8")
 
 
 async def status(request: web.Request) -> web.Response:

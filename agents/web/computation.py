@@ -20,7 +20,7 @@ from scipy.version import version as scipy_version
 from ldpstream import __version__
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.config.query.options import EstimateOptions
-from ldpstream.agents.document.build import build_document
+from ldpstream.agents.document.build import DocumentKeywords, build_document, write_document
 from ldpstream.agents.document.flat import document_csv
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.agents.web.declaration import Format
@@ -264,12 +264,12 @@ class Job:
 
     def body(self, config: CollectionConfig) -> bytes:
         """Return the document of the span, as JSON or CSV."""
-        document = build_document(
-            config,
-            self.totals,
-            window=self.window,
-            final=self.final,
-            options=self.options,
-            partial=self.partial,
-        )
-        return document_csv(document) if self.form == "csv" else document.to_json()
+        about: DocumentKeywords = {
+            "window": self.window,
+            "final": self.final,
+            "options": self.options,
+            "partial": self.partial,
+        }
+        if self.form == "csv":
+            return document_csv(build_document(config, self.totals, **about))
+        return write_document(config, self.totals, **about)

@@ -18,7 +18,7 @@ from typing import Final
 
 from aiohttp import web
 
-from ldpstream.agents.document.build import build_document
+from ldpstream.agents.document.build import write_document
 from ldpstream.agents.engine.facade import WorkerCollection
 from ldpstream.agents.engine.publisher import PROVISIONAL_WINDOWS
 from ldpstream.agents.state.cell_store import StoreError
@@ -166,7 +166,7 @@ class Feed:
 
         def make() -> bytes:
             totals = add_up(collection.context, snapshot)
-            return build_document(collection.config, totals, window=span, final=False).to_json()
+            return write_document(collection.config, totals, window=span, final=False)
 
         cost_bytes = await self._queues.published_bytes(collection.config)
         async with self._queues.turn(cost_bytes, cost_bytes):

@@ -259,7 +259,7 @@ def _numbered(spread: SpreadConfig, drawn: Drawn, panes: int) -> int:
     numbers = drawn.active.sum(axis=1).tolist(), drawn.reported.sum(axis=1).tolist()
     for truth, n in zip(*numbers, strict=True):
         found = active_devices(spread, n, panes=panes)
-        inside += abs(found.count - truth) <= z * found.se
+        inside += abs(found["count"] - truth) <= z * found["se"]
     return inside
 
 

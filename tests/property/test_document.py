@@ -5,14 +5,22 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
+import numpy as np
 import pytest
 
 from ldpstream.agents.config.query.capabilities import read_options
 from ldpstream.agents.config.query.options import EstimateOptions
-from ldpstream.agents.config.query.queries import parse_range
-from ldpstream.agents.document.build import build_document, final_content
+from ldpstream.agents.config.query.queries import Linear, parse_range
+from ldpstream.agents.document.build import (
+    DocumentKeywords,
+    build_document,
+    final_content,
+    write_document,
+)
+from ldpstream.agents.document.entries import Part
+from ldpstream.agents.document.model import EstimateDocument
 from ldpstream.estimators.estimate import estimate_values
-from tests.property.documents import BLOCKS, LINE, collection, totals, written
+from tests.property.documents import BLOCKS, LABELS, LINE, collection, totals, written
 
 IDENTIFICATION = ["collection", "fingerprint", "window", "n", "final", "withheld"]
 FIELDS = [
@@ -129,3 +137,37 @@ def test_the_same_totals_give_the_same_bytes():
     span = (given.start_ms, given.end_ms)
     assert build_document(config, given, window=span, final=True).to_json() == content
     assert json.loads(content)["window"]["start"] == "2026-11-21T10:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("table", "options"),
+    [
+        (LABELS, {"top": None}),
+        (BLOCKS, {"areas": True, "linear": (Linear("index", np.arange(40.0)),)}),
+        (LINE, {"quantiles": (0.1, 0.5), "project": "simplex", "method": "anytime"}),
+        (LINE, {"top": 0}),
+    ],
+)
+@pytest.mark.parametrize("n", [0, 500])
+def test_a_document_is_written_as_its_model_writes_it(
+    table: dict[str, Any], options: dict[str, Any], n: int
+):
+    config = collection(table)
+    about: DocumentKeywords = {"window": None, "final": True, "options": EstimateOptions(**options)}
+    content = write_document(config, totals(config, n), **about)
+    assert content == build_document(config, totals(config, n), **about).to_json()
+    assert content == EstimateDocument.model_validate_json(content).to_json()
+
+
+def test_a_document_is_written_without_a_model(monkeypatch: pytest.MonkeyPatch):
+    """A list may have 100,000 entries: what is sent is neither validated nor parsed."""
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise AssertionError("a model is made of a document that is sent")
+
+    config = collection(LINE, publish={"ranges": {"r": [1, 5]}, "quantiles": [0.25]})
+    given = totals(config, 700)
+    span, content = (given.start_ms, given.end_ms), final_content(config)(given)
+    for method in ("__init__", "model_validate", "model_validate_json", "model_construct"):
+        monkeypatch.setattr(Part, method, refuse)
+    assert write_document(config, given, window=span, final=True) == content

@@ -105,7 +105,7 @@ async def test_http_and_metrics_show_the_calibration(off: float):
     pipeline = serve_collections({"ill": ILL})
     metrics = Metrics()
     metrics.track(type(pipeline)({"ill": one}))
-    metrics.estimated("ill", document)
+    metrics.estimated("ill", START_MS, document.to_json())
     samples = {
         (sample.name, sample.labels.get("query", "")): sample.value
         for family in text_string_to_metric_families(metrics.exposition()[0].decode())
@@ -138,7 +138,7 @@ def test_other_collections_have_no_prior_samples():
     metrics.track(pipeline)
     one = pipeline.collections["ill"]
     one.report(0, ["ill"] * 50, times_ms=[START_MS] * 50)
-    metrics.estimated("ill", document_of(one))
+    metrics.estimated("ill", START_MS, document_of(one).to_json())
     text = metrics.exposition()[0].decode()
     assert not [line for line in text.splitlines() if line.startswith("ldpstream_prior")]
 

@@ -147,7 +147,7 @@ def test_estimates_are_those_of_the_document(pipeline: Pipeline, metrics: Metric
     city = pipeline.collections["city"]
     city.report(0, visits(1, 500), times_ms=[START_MS] * 500)
     document = newest(city)
-    metrics.estimated("city", document)
+    metrics.estimated("city", START_MS, document.to_json())
     samples = scrape(metrics)
     entries: dict[str, Any] = {"range:downtown": document.ranges[0]}
     entries |= {f"top:{rank}": one for rank, one in enumerate(document.distribution, start=1)}
@@ -162,7 +162,7 @@ def test_estimates_are_those_of_the_document(pipeline: Pipeline, metrics: Metric
 def test_labels_are_named_where_all_are_listed(pipeline: Pipeline, metrics: Metrics) -> None:
     rides = pipeline.collections["rides"]
     rides.report(0, ["bus"] * 300 + ["train"] * 100, times_ms=[START_MS] * 400)
-    metrics.estimated("rides", newest(rides))
+    metrics.estimated("rides", START_MS, newest(rides).to_json())
     found = queries(scrape(metrics), "ldpstream_estimate", "rides")
     assert set(found) == {"value:bus", "value:train", "value:tram"}
 
@@ -170,7 +170,7 @@ def test_labels_are_named_where_all_are_listed(pipeline: Pipeline, metrics: Metr
 def test_quantiles_are_in_the_unit_of_the_values(pipeline: Pipeline, metrics: Metrics) -> None:
     ages = pipeline.collections["ages"]
     ages.report(0, [32.0] * 4000, times_ms=[START_MS] * 4000)
-    metrics.estimated("ages", newest(ages))
+    metrics.estimated("ages", START_MS, newest(ages).to_json())
     samples = scrape(metrics)
     assert queries(samples, "ldpstream_estimate", "ages")["quantile:0.5"] == 35.0
     assert queries(samples, "ldpstream_estimate_low", "ages")["quantile:0.5"] <= 30.0
@@ -183,7 +183,7 @@ def test_means_are_in_the_unit_of_their_weights() -> None:
     metrics.track(pipeline)
     rides = pipeline.collections["rides"]
     rides.report(0, ["bus"] * 4000, times_ms=[START_MS] * 4000)
-    metrics.estimated("rides", newest(rides))
+    metrics.estimated("rides", START_MS, newest(rides).to_json())
     samples = scrape(metrics)
     low, mean, high = (
         queries(samples, f"ldpstream_estimate{end}", "rides")["linear:fare"]
@@ -197,7 +197,7 @@ def test_only_the_owner_of_partition_0_shows_estimates(
 ) -> None:
     city = pipeline.collections["city"]
     city.report(0, visits(1, 500), times_ms=[START_MS] * 500)
-    metrics.estimated("city", newest(city))
+    metrics.estimated("city", START_MS, newest(city).to_json())
     assert queries(scrape(metrics), "ldpstream_estimate", "city")
     city.owned = frozenset({1})
     assert not queries(scrape(metrics), "ldpstream_estimate", "city")
@@ -209,8 +209,8 @@ def test_an_older_window_does_not_replace_the_newest(pipeline: Pipeline, metrics
     city = pipeline.collections["city"]
     city.report(0, visits(1, 300), times_ms=[START_MS] * 300)
     city.report(0, visits(2, 500), times_ms=[START_MS + MINUTE_MS] * 500)
-    metrics.estimated("city", newest(city, START_MS + MINUTE_MS))
-    metrics.estimated("city", newest(city, START_MS))
+    metrics.estimated("city", START_MS + MINUTE_MS, newest(city, START_MS + MINUTE_MS).to_json())
+    metrics.estimated("city", START_MS, newest(city, START_MS).to_json())
     assert value(scrape(metrics), "ldpstream_window_reports", collection="city") == 500
 
 
@@ -230,7 +230,7 @@ def test_the_newest_final_is_shown_apart_from_open_windows(pipeline: Pipeline) -
     assert not queries(samples, "ldpstream_estimate", "city")
     second = START_MS + MINUTE_MS
     city.report(0, visits(2, 30), times_ms=[second] * 30)
-    metrics.estimated("city", newest(city, second))
+    metrics.estimated("city", second, newest(city, second).to_json())
     samples = scrape(metrics)
     assert queries(samples, "ldpstream_final_estimate", "city") == first
     assert queries(samples, "ldpstream_estimate", "city") != first
@@ -246,9 +246,9 @@ def test_a_withheld_document_shows_no_estimate() -> None:
     metrics.track(pipeline)
     city = pipeline.collections["city"]
     city.report(0, visits(1, 500), times_ms=[START_MS] * 500)
-    metrics.estimated("city", newest(city))
+    metrics.estimated("city", START_MS, newest(city).to_json())
     city.report(0, visits(1, 3), times_ms=[START_MS + MINUTE_MS] * 3)
-    metrics.estimated("city", newest(city, START_MS + MINUTE_MS))
+    metrics.estimated("city", START_MS + MINUTE_MS, newest(city, START_MS + MINUTE_MS).to_json())
     samples = scrape(metrics)
     assert not queries(samples, "ldpstream_estimate", "city")
     assert value(samples, "ldpstream_window_reports", collection="city") == 3
@@ -265,7 +265,7 @@ def test_no_label_holds_what_a_device_sent(pipeline: Pipeline, metrics: Metrics)
     city = pipeline.collections["city"]
     city.report(0, visits(1, 500), times_ms=[START_MS] * 500)
     city.deliver(0, foreign_frame())
-    metrics.estimated("city", newest(city))
+    metrics.estimated("city", START_MS, newest(city).to_json())
     metrics.count_commit("city", Outcome(500, 0, {"fingerprint": 1}, 0))
     samples = {key: number for key, number in scrape(metrics).items() if "ldpstream" in key[0]}
     known = {"city", "rides", "ages", "counted", "late", "rejected", "0", "1", "range:downtown"}
