@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from ldpstream.agents.config.errors import ConfigError, Problems, key_path
 from ldpstream.agents.config.privacy import (
     Central,
-    PrivacyStatement,
+    Privacy,
     central,
     hold_sentence,
     limit_of,
@@ -80,7 +80,7 @@ class CollectionConfig:
         }
 
     @cached_property
-    def privacy(self) -> PrivacyStatement:
+    def privacy(self) -> Privacy:
         """What the policy means in plain words; cached, because it is slow for a large matrix."""
         said = privacy_statement(self.spec)
         of_blocks = self.minimum_block if _discloses_blocks(self.spec) else None
@@ -96,11 +96,12 @@ class CollectionConfig:
             further.append(minimum_sentence(self.minimum, of_blocks, attributes=records))
         if self.central is not None:
             further.append(self.central.sentence())
-        return replace(
-            said,
-            protected=(*said.protected, *further),
-            spent=losses_over_time(self.spec, self.spread, self.window.pane_ms),
-            limit=limit_of(self.spec, self.spread),
+        return said.model_copy(
+            update={
+                "protected": [*said.protected, *further],
+                "spent": losses_over_time(self.spec, self.spread, self.window.pane_ms),
+                "limit": limit_of(self.spec, self.spread),
+            }
         )
 
     @property

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ldpstream.agents.config.privacy.statement import Privacy
 from ldpstream.agents.document.model import Window
 
 
@@ -83,35 +84,6 @@ class Attribute(Answer):
     quantiles: list[float] = Field(description="Published quantiles")
     ranges: list[str] = Field(description="Names of its published ranges")
     linear: list[str] = Field(description="Names of its published linear queries")
-
-
-class LossOverTime(Answer):
-    """What all reports of a device in some time lose together at most."""
-
-    over: str = Field(description="The time in words, such as `a period of 7d`")
-    charges: int = Field(description="The number of reports, or with hold of draws, added up")
-    loss: str = Field(description="Between the two protected values that are hidden least")
-    factor: str = Field(description="How much likelier all reports can be for one of the two")
-
-
-class Privacy(Answer):
-    """What the policy promises in plain words; losses and factors are exact and rounded up."""
-
-    epsilon: str = Field(description="Budget of one report with its unit, such as `0.4 for each 2`")
-    protected: list[str] = Field(description="What a report hides, and by what factor")
-    unprotected: str | None = Field(description="Pairs that are not protected; null if none")
-    disclosed: list[str] = Field(description="What leaves a device in the clear")
-    spent: list[LossOverTime] = Field(
-        default=[],
-        description="What a device with a ledger loses by one report, then by all in longer and "
-        "longer times, up to 365 days. One that begins inside a window touches one more than it "
-        "says. Empty where single budgets are too many to add up",
-    )
-    limit: Literal["spread", "hold", "words"] | None = Field(
-        default=None,
-        description="What keeps a device from paying for a report in every window; null: nothing "
-        "but its ledger's own budget",
-    )
 
 
 class LossBounds(Answer):

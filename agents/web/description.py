@@ -6,7 +6,6 @@ from typing import Any
 
 from ldpstream.agents.broker.shards import Elsewhere
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.config.privacy import PrivacyStatement
 from ldpstream.agents.config.query.capabilities import supports_likelihood
 from ldpstream.agents.config.query.options import KEYS
 from ldpstream.agents.config.query.queries import Linear, Range
@@ -16,9 +15,7 @@ from ldpstream.agents.document.answers import (
     Collection,
     CollectionStatus,
     DomainShape,
-    LossOverTime,
     PartitionStatus,
-    Privacy,
     Readiness,
     Windows,
     WindowState,
@@ -53,7 +50,7 @@ def describe_collection(collection: Described) -> Collection:
         mechanism=config.spec.mechanism.id,
         values=config.spec.domain.estimated.size,
         domain=_domain(config.spec.domain.estimated),
-        privacy=_privacy(config.privacy),
+        privacy=config.privacy,
         topic=config.topics.source,
         precision_ms=config.spec.precision_ms,
         window=_windows(config.window),
@@ -150,17 +147,6 @@ def _kind(domain: Domain) -> str:
     if isinstance(domain, Grid):
         return "grid"
     return "sizes" if isinstance(domain, Lattice) else "values"
-
-
-def _privacy(statement: PrivacyStatement) -> Privacy:
-    return Privacy(
-        epsilon=statement.epsilon,
-        protected=list(statement.protected),
-        unprotected=statement.unprotected,
-        disclosed=list(statement.disclosed),
-        spent=[LossOverTime(**vars(loss)) for loss in statement.spent],
-        limit=statement.limit,
-    )
 
 
 def describe_window(window: WindowSpec, info: WindowInfo) -> WindowState:

@@ -10,7 +10,7 @@ from ldpstream.agents.config.privacy.nominal import nominal_warning
 from ldpstream.agents.config.privacy.over_time import limit_of, losses_over_time
 from ldpstream.agents.config.privacy.statement import (
     YEAR_MS,
-    PrivacyStatement,
+    Privacy,
     hold_sentence,
     minimum_sentence,
     privacy_statement,
@@ -20,7 +20,7 @@ from ldpstream.agents.config.privacy.statement import (
 __all__ = [
     "YEAR_MS",
     "Central",
-    "PrivacyStatement",
+    "Privacy",
     "central",
     "factor_text",
     "hold_sentence",

@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Final
 
 from ldpstream.agents.config.privacy.factors import factor_text, loss_text, round_up
-from ldpstream.agents.config.privacy.statement import YEAR_MS, AccumulatedLoss, Limit
+from ldpstream.agents.config.privacy.statement import YEAR_MS, Limit, LossOverTime
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.base.times import format_duration
 from ldpstream.mechanisms.channels.permanent_draw import epochs_touched
@@ -92,7 +92,7 @@ def charges(spec: CollectionSpec, spread: SpreadConfig | None, windows: int) -> 
 
 def losses_over_time(
     spec: CollectionSpec, spread: SpreadConfig | None, window_ms: int
-) -> tuple[AccumulatedLoss, ...]:
+) -> list[LossOverTime]:
     """Return the loss of one report, then of longer and longer times, ending with a year.
 
     `window_ms` is the length of a ledger's window. The result is empty where budgets of single
@@ -101,13 +101,13 @@ def losses_over_time(
     try:
         report, charge = largest_loss(spec.mechanism.policy), largest_loss(spec.charged)
     except SpecError:
-        return ()
+        return []
     losses = [("one report", 1, report)]
     losses += [(over, number, number * charge) for over, number in _times(spec, spread, window_ms)]
-    return tuple(
-        AccumulatedLoss(over, number, loss_text(loss), factor_text(loss))
+    return [
+        LossOverTime(over=over, charges=number, loss=loss_text(loss), factor=factor_text(loss))
         for over, number, loss in losses
-    )
+    ]
 
 
 def _times(

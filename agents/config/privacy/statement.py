@@ -2,9 +2,10 @@
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from ldpstream.agents.config.privacy.factors import factor_text, round_up, width_text
 from ldpstream.agents.config.privacy.policies import LARGEST_ENUMERATED, policy_sentences
@@ -37,32 +38,40 @@ Limit: TypeAlias = Literal["spread", "hold", "words"]
 """What keeps a device with a ledger from one charge in every window."""
 
 
-@dataclass(frozen=True)
-class AccumulatedLoss:
-    """What all reports of a device in some time lose together at most, rounded up.
+class LossOverTime(BaseModel):
+    """What all reports of a device in some time lose together at most."""
 
-    `charges` is the number of reports, or with `hold` of draws, that this adds up.
-    """
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
-    over: str
-    charges: int
-    loss: str
-    factor: str
+    over: str = Field(description="The time in words, such as `a period of 7d`")
+    charges: int = Field(description="The number of reports, or with hold of draws, added up")
+    loss: str = Field(description="Between the two protected values that are hidden least")
+    factor: str = Field(description="How much likelier all reports can be for one of the two")
 
 
-@dataclass(frozen=True)
-class PrivacyStatement:
-    """What is promised, what is not, and what leaves in the clear, as plain sentences."""
+class Privacy(BaseModel):
+    """What the policy promises in plain words; losses and factors are exact and rounded up."""
 
-    epsilon: str
-    protected: tuple[str, ...]
-    unprotected: str | None
-    disclosed: tuple[str, ...]
-    spent: tuple[AccumulatedLoss, ...] = ()
-    limit: Limit | None = None
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    epsilon: str = Field(description="Budget of one report with its unit, such as `0.4 for each 2`")
+    protected: list[str] = Field(description="What a report hides, and by what factor")
+    unprotected: str | None = Field(description="Pairs that are not protected; null if none")
+    disclosed: list[str] = Field(description="What leaves a device in the clear")
+    spent: list[LossOverTime] = Field(
+        default=[],
+        description="What a device with a ledger loses by one report, then by all in longer and "
+        "longer times, up to 365 days. One that begins inside a window touches one more than it "
+        "says. Empty where single budgets are too many to add up",
+    )
+    limit: Limit | None = Field(
+        default=None,
+        description="What keeps a device from paying for a report in every window; null: nothing "
+        "but its ledger's own budget",
+    )
 
 
-def privacy_statement(spec: CollectionSpec) -> PrivacyStatement:
+def privacy_statement(spec: CollectionSpec) -> Privacy:
     """Return what the policy of a collection means; fast for every policy."""
     policy = spec.mechanism.policy
     unprotected = policy.unprotected
@@ -71,14 +80,14 @@ def privacy_statement(spec: CollectionSpec) -> PrivacyStatement:
         said = zip(policy.names, policy.parts, strict=True)
         own = [f"{name}: {part.unprotected}" for name, part in said if part.unprotected]
         unprotected = "; ".join(own) or None
-    return PrivacyStatement(
+    return Privacy(
         epsilon=_epsilon_text(policy),
-        protected=(
+        protected=[
             *policy_sentences(policy, spec.domain),
             _REPEATED if spec.hold is None else _DRAWN_ONCE,
-        ),
+        ],
         unprotected=unprotected,
-        disclosed=tuple(spec.disclosed()),
+        disclosed=spec.disclosed(),
     )
 
 

@@ -90,7 +90,7 @@ def test_every_mechanism_says_what_it_hides_and_what_it_discloses(mechanism: str
         spec = spec_of(mechanism, table)
         statement = privacy_statement(spec)
         assert len(statement.protected) >= 2
-        assert statement.disclosed == tuple(spec.disclosed())
+        assert statement.disclosed == spec.disclosed()
         assert statement.unprotected == spec.mechanism.policy.unprotected
         for sentence in statement.protected:
             assert sentence[0].isupper() or sentence[0] in "“0123456789"
