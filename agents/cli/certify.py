@@ -20,7 +20,6 @@ from ldpstream.agents.config.privacy.over_time import charges
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.exact.dyadic import float_above
 from ldpstream.mechanisms.ledger.spread import MAX_SPREAD_WINDOWS
-from ldpstream.mechanisms.policies.composition import largest_loss
 
 
 @click.command()
@@ -112,7 +111,7 @@ def _windows(collection: CollectionConfig, windows: int) -> Json:
     """
     spec = collection.spec
     cost = charges(spec, collection.spread, windows)
-    loss = cost * largest_loss(spec.charged)
+    loss = cost * spec.charged.largest_loss()
     document: dict[str, Json] = {
         "windows": windows,
         "charges": cost,

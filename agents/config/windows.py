@@ -18,8 +18,7 @@ from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.base.times import format_duration
 from ldpstream.mechanisms.domains.words import Words
 from ldpstream.mechanisms.ledger.spread import MAX_SPREAD_WINDOWS
-from ldpstream.mechanisms.policies.composition import largest_loss
-from ldpstream.mechanisms.policies.matrix import MAX_MATRIX_VALUES
+from ldpstream.mechanisms.policies.budgets import MAX_LISTED_VALUES
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 _PANES_LIMIT: Final = 10_000
@@ -112,10 +111,10 @@ def read_spread(
             "expected no spread with hold: all reports of an epoch cost no more than one, so "
             "devices report in every window",
         )
-    if spec.mechanism.policy.size > MAX_MATRIX_VALUES:
+    if spec.mechanism.policy.size > MAX_LISTED_VALUES:
         # Slow; budgets over fewer values always add up.
         try:
-            largest_loss(spec.mechanism.policy)
+            spec.mechanism.policy.largest_loss()
         except SpecError as error:
             raise ConfigError(
                 path, f"expected no spread: {error.path}: {error.expected}"

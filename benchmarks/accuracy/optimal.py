@@ -32,7 +32,6 @@ from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.domains.lattice import Size
 from ldpstream.mechanisms.families.optimal import Optimal
 from ldpstream.mechanisms.interface.mechanism import Mechanism
-from ldpstream.mechanisms.policies.budgets import by_entries
 from ldpstream.mechanisms.policies.graph import GraphPolicy
 from ldpstream.mechanisms.policies.implication import implies
 from ldpstream.mechanisms.policies.matrix import MatrixPolicy
@@ -120,7 +119,7 @@ CASES: dict[str, Callable[[], Setting]] = {
 
 def named(setting: Setting) -> Iterator[Proposal]:
     """Yield every other mechanism that satisfies the policy."""
-    policy = by_entries(setting.policy)
+    policy = setting.policy.by_entries()
     for found in propose(policy, Size(policy.size)):
         if not isinstance(found, Proposal) or isinstance(found.mechanism, Optimal):
             continue

@@ -43,7 +43,6 @@ from tests.processes import Worker
 from benchmarks.resilience.fleet_devices import NAME, SIZE, Fleet
 from benchmarks.resilience.fleet_process import Process
 from benchmarks.resilience.fleet_topic import Topic, bounds, shares_of, wait_for_finals
-from ldpstream.mechanisms.policies.composition import largest_loss
 
 Floats = NDArray[np.float64]
 
@@ -144,7 +143,7 @@ class Run:
                 f"{topic.copies} copies after {self.at_arrival} kills between arrival and mark"
             )
         periods = np.add.reduceat(topic.there, range(0, fleet.windows, spread.windows), axis=1)
-        loss = float(int(periods.max()) * largest_loss(spec.mechanism.policy))
+        loss = float(int(periods.max()) * spec.mechanism.policy.largest_loss())
         if loss > budget:
             self.problems.append(f"a device's reports of a period lose {loss} of {budget}")
         if topic.there.sum(axis=0).tolist() != self.participants:

@@ -15,7 +15,6 @@ from ldpstream.mechanisms.base.canonical import canonical_json
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.domains.base import Domain
 from ldpstream.mechanisms.interface.mechanism import Mechanism
-from ldpstream.mechanisms.policies.budgets import by_entries
 from ldpstream.mechanisms.policies.implication import implies
 from ldpstream.mechanisms.registry.proposals import Proposal, Unsuited, propose
 from ldpstream.mechanisms.wire.frame import FINGERPRINT_BYTES, encode_frame
@@ -122,7 +121,7 @@ def compare(
     Candidates are sorted by the mean variance of the objective's queries.
     `progress` is told which mechanism is predicted, and limits the time.
     """
-    policy = by_entries(configured.policy)
+    policy = configured.policy.by_entries()
     candidates, refused, unsuited, unreached = [], [], [], []
     for found in _proposals(configured, domain):
         if isinstance(found, Unsuited):

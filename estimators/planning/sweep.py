@@ -13,7 +13,6 @@ from ldpstream.mechanisms.base.arrays import Floats
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.domains.base import Domain
 from ldpstream.mechanisms.interface.mechanism import Mechanism
-from ldpstream.mechanisms.policies.budgets import scaled
 from ldpstream.mechanisms.policies.implication import implies
 from ldpstream.mechanisms.policies.policy import Policy
 from ldpstream.mechanisms.registry.proposals import Proposal, propose
@@ -61,7 +60,7 @@ def sweep(
     variances = {key: np.full(len(factors), np.nan) for key in sorted(keys)}
     for place, factor in enumerate(factors):
         try:
-            changed = scaled(policy, factor)
+            changed = policy.scaled(factor)
         except SpecError:
             return None
         for proposal in _satisfying(changed, domain):

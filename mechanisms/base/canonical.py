@@ -2,7 +2,10 @@
 
 import json
 import math
+from typing import Final
 
+MAX_TABLE_BYTES: Final = 1 << 20
+"""Longer texts, and strategies that take more bytes as integers, are left out of documents."""
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
 
@@ -24,3 +27,8 @@ def canonical_json(document: Json) -> bytes:
 def json_number(number: float) -> Json:
     """Return a number that JSON can hold: infinity becomes the text "inf"."""
     return "inf" if math.isinf(number) else float(number)
+
+
+def text_table(name: str, content: bytes) -> dict[str, Json]:
+    """Return canonical JSON as a text, so that a device can hash its bytes unchanged."""
+    return {name: content.decode("ascii")} if len(content) <= MAX_TABLE_BYTES else {}

@@ -30,7 +30,7 @@ from ldpstream.mechanisms.exact.dyadic import exp_floor, log_estimate
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.policies.policy import Policy
 from ldpstream.mechanisms.policies.prior import PriorPolicy
-from ldpstream.mechanisms.policies.tabled import policy_document, read_policy_document
+from ldpstream.mechanisms.policies.tabled import read_policy_document
 
 _MAX_OUTPUTS = 1 << 16
 """Largest number of reports that a table may have."""
@@ -135,7 +135,7 @@ class DesignedChannel:
     def content(self) -> dict[str, Json]:
         """Return policy, prior and weights as JSON, exactly."""
         return {
-            "policy": policy_document(self.policy),
+            "policy": self.policy.document(),
             "prior": list(self.prior),
             "weights": [[hex(weight) for weight in row] for row in self.weights],
         }

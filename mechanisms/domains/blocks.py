@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from ldpstream.mechanisms.base.arrays import Indices
+from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.checks import describe, is_whole
 from ldpstream.mechanisms.base.errors import SpecError
 
@@ -76,6 +77,12 @@ class Blocks:
         starts = np.concatenate(([0], changes))
         lengths = np.diff(starts, append=self.size)
         return list(zip(self.of_value[starts].tolist(), lengths.tolist(), strict=True))
+
+    def tables(self) -> dict[str, Json]:
+        """Return the block of every value for documents of devices; nothing if there is one."""
+        if self.count == 1:
+            return {}
+        return {"blocks": [[block, length] for block, length in self.runs()]}
 
     def __repr__(self) -> str:
         return f"Blocks({self.count} blocks of {self.size} values)"

@@ -127,6 +127,18 @@ def budget(epsilon: float) -> Fraction:
     return min(Fraction(epsilon), Fraction(repr(float(epsilon))))
 
 
+def float_below(epsilon: Fraction) -> float:
+    """Return the nearest float that stands for at most this budget (`budget`).
+
+    >>> float_below(Fraction(1, 10)), float_below(Fraction(1, 3)) <= Fraction(1, 3)
+    (0.1, True)
+    """
+    nearest = float(epsilon)
+    while budget(nearest) > epsilon:
+        nearest = math.nextafter(nearest, 0.0)
+    return nearest
+
+
 def sign_threshold(epsilon: Fraction) -> int:
     """Return the largest T below 2^64 with `T / (2^64 - T) <= e^epsilon`.
 

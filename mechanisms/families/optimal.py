@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.arrays import Floats, Integers
-from ldpstream.mechanisms.base.canonical import Json, canonical_json
+from ldpstream.mechanisms.base.canonical import Json, canonical_json, text_table
 from ldpstream.mechanisms.base.checks import read_epsilon
 from ldpstream.mechanisms.base.errors import SpecError, within
 from ldpstream.mechanisms.base.lazy import locked_cached_property
@@ -27,14 +27,11 @@ from ldpstream.mechanisms.channels.designed import DesignedChannel, load_channel
 from ldpstream.mechanisms.exact.dyadic import budget
 from ldpstream.mechanisms.exact.entropy import WORD, Entropy, choose_by_words
 from ldpstream.mechanisms.interface.chain import MixtureChain, read_larger, too_near
-from ldpstream.mechanisms.interface.mechanism import Reports, text_table
+from ldpstream.mechanisms.interface.mechanism import Reports
 from ldpstream.mechanisms.interface.settings import Settings
 from ldpstream.mechanisms.interface.symbols import DenseDecoder, SymbolMechanism
-from ldpstream.mechanisms.policies.budgets import scaled
-from ldpstream.mechanisms.policies.composition import largest_loss
 from ldpstream.mechanisms.policies.config import refuse_rounding
 from ldpstream.mechanisms.policies.policy import Policy
-from ldpstream.mechanisms.policies.prior import PriorPolicy
 
 _MARGIN = 1.0 - 2.0**-20
 """Reduces a share from its floating-point value; the result is proved exactly."""
@@ -217,15 +214,15 @@ def _permanent_channel(
             localized information privacy or leaves pairs unprotected.
     """
     policy = design.policy
-    if isinstance(policy, PriorPolicy) or policy.unprotected is not None:
+    if policy.by_entries() is not policy or policy.unprotected is not None:
         raise SpecError(
             "hold.epsilon",
             "no such key with a channel for priors, or for a policy that leaves values "
             "unprotected: hold = H repeats its reports",
         )
-    largest = largest_loss(policy)
+    largest = policy.largest_loss()
     epsilon = budget(read_larger(given, float(largest)))
-    allowed = scaled(policy, epsilon / largest)
+    allowed = policy.scaled(epsilon / largest)
     shared = [min(column) for column in zip(*design.weights, strict=True)]
     share = int(_largest_share(design, shared, allowed) * WORD)
     taken = [weight * share >> 64 for weight in shared]

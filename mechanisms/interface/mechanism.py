@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,20 +26,15 @@ from ldpstream.mechanisms.channels.blanket import Blanket, blankets_by_enumerati
 from ldpstream.mechanisms.channels.certificate import ENUMERATION_LIMIT, Certificate
 from ldpstream.mechanisms.channels.channel import Channel
 from ldpstream.mechanisms.domains.base import Domain
-from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.exact.entropy import Entropy, SystemEntropy
 from ldpstream.mechanisms.interface.chain import Chain
 from ldpstream.mechanisms.interface.decoder import Decoder as Decoder
 from ldpstream.mechanisms.interface.decoder import Statistic as Statistic
 from ldpstream.mechanisms.interface.settings import Settings
-from ldpstream.mechanisms.policies.graph import GraphPolicy
-from ldpstream.mechanisms.policies.matrix import MatrixPolicy
-from ldpstream.mechanisms.policies.policy import BlockPolicy, Policy
+from ldpstream.mechanisms.policies.policy import Policy
 
 Reports = NDArray[Any]
 """n reports, one a row: int64 symbols of shape `(n,)`, or integers of shape `(n, width)`."""
-MAX_TABLE_BYTES: Final = 1 << 20
-"""Longer texts, and strategies that take more bytes as integers, are left out of documents."""
 
 
 class Mechanism(ABC):
@@ -264,24 +259,3 @@ class Mechanism(ABC):
     @abstractmethod
     def disclosed(self) -> list[str]:
         """Return what this mechanism sends in the clear, one phrase for each item."""
-
-
-def block_tables(blocks: Blocks) -> dict[str, Json]:
-    """Return the block of every value as runs of neighbours; nothing if there is one block."""
-    if blocks.count == 1:
-        return {}
-    return {"blocks": [[block, length] for block, length in blocks.runs()]}
-
-
-def text_table(name: str, content: bytes) -> dict[str, Json]:
-    """Return canonical JSON as a text, so that a device can hash its bytes unchanged."""
-    return {name: content.decode("ascii")} if len(content) <= MAX_TABLE_BYTES else {}
-
-
-def policy_tables(policy: Policy) -> dict[str, Json]:
-    """Return blocks, edges or budgets; nothing for a policy that its description states in full."""
-    if isinstance(policy, BlockPolicy):
-        return block_tables(policy.blocks)
-    if isinstance(policy, GraphPolicy | MatrixPolicy):
-        return text_table("policy", policy.content)
-    return {}

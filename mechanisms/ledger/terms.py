@@ -13,7 +13,7 @@ from ldpstream.mechanisms.ledger.errors import BudgetError, LedgerError
 from ldpstream.mechanisms.ledger.spent import read_budget
 from ldpstream.mechanisms.ledger.spread import MAX_SPREAD_WINDOWS, Spread, shared_out
 from ldpstream.mechanisms.ledger.store import Known, LedgerStore
-from ldpstream.mechanisms.policies.composition import SumPolicy, first_beyond, largest_loss
+from ldpstream.mechanisms.policies.composition import SumPolicy, first_beyond
 from ldpstream.mechanisms.policies.policy import Policy
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
@@ -93,7 +93,8 @@ class Terms:
                     "device takes part in one round of a run, and what all runs spend adds up"
                 )
         self._losses = {
-            fingerprint: largest_loss(spec.charged) for fingerprint, (spec, _) in self.specs.items()
+            fingerprint: spec.charged.largest_loss()
+            for fingerprint, (spec, _) in self.specs.items()
         }
         self._spread = spread
         self._reports = {} if spread is None else self._shared_out()

@@ -70,6 +70,9 @@ class AttributesPolicy(Policy):
             for value, other in part.pairs():
                 yield start + value, start + other
 
+    def largest_loss(self) -> Fraction:
+        return max(part.largest_loss() for part in self.parts)
+
     def describe(self) -> dict[str, Json]:
         return {
             "kind": "attributes",

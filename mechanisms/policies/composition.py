@@ -6,28 +6,15 @@ probability is a product and the losses of two sequences of values add up:
 reported again and again, where every term is of the same pair. All sums are exact rationals.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-import numpy as np
-
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.errors import SpecError
-from ldpstream.mechanisms.policies.attributes import AttributesPolicy
-from ldpstream.mechanisms.policies.graph import GraphPolicy
-from ldpstream.mechanisms.policies.lip import LipPolicy
-from ldpstream.mechanisms.policies.matrix import MAX_MATRIX_VALUES, MatrixPolicy
-from ldpstream.mechanisms.policies.metric import MetricPolicy
-from ldpstream.mechanisms.policies.policy import (
-    BinaryPolicy,
-    BlockPolicy,
-    HighLowPolicy,
-    Policy,
-    PublicWeightPolicy,
-)
-from ldpstream.mechanisms.policies.prior import PriorPolicy
+from ldpstream.mechanisms.policies.budgets import shortest_paths
+from ldpstream.mechanisms.policies.matrix import MatrixPolicy
+from ldpstream.mechanisms.policies.policy import Policy
 
 
 @dataclass(frozen=True)
@@ -39,6 +26,7 @@ class SumPolicy(Policy):
     Raises:
         SpecError: if there is no policy, or the numbers of values differ.
 
+    >>> from ldpstream.mechanisms.policies.policy import BinaryPolicy
     >>> one_sided = BinaryPolicy(0.5, float("inf"))
     >>> total = SumPolicy(((one_sided, 3), (BinaryPolicy(0.1, 1.0), 1)))
     >>> total.entry(0, 1), total.entry(1, 0)
@@ -109,60 +97,7 @@ def compose(*policies: Policy) -> MatrixPolicy:
     (Fraction(1, 1), None)
     """
     total = SumPolicy(tuple((policy, 1) for policy in policies))
-    return MatrixPolicy(tuple(map(tuple, _entries(total))))
-
-
-def largest_loss(policy: Policy) -> Fraction:
-    """Return the largest finite budget of any ordered pair: the most that one report loses.
-
-    Pairs without a budget are left out, since they are unprotected by any number of reports.
-
-    Raises:
-        SpecError: for more than 1000 values, unless the policy is one of blocks, sensitive values,
-            a metric or priors.
-
-    >>> largest_loss(MetricPolicy(0.5, (4, 3)))
-    Fraction(5, 2)
-    """
-    if isinstance(policy, PublicWeightPolicy):
-        return largest_loss(policy.values)
-    if isinstance(policy, AttributesPolicy):
-        return max(map(largest_loss, policy.parts))
-    if isinstance(policy, MetricPolicy):
-        return policy.entry(0, policy.size - 1)  # opposite corners
-    if isinstance(policy, BinaryPolicy):
-        return max(budget for *_, budget in policy.constraints())
-    if isinstance(policy, LipPolicy):
-        return policy.implied
-    if isinstance(policy, PriorPolicy):
-        return _finite(policy.entry(0, 1))
-    if isinstance(policy, BlockPolicy):
-        block = int(policy.blocks.sizes.argmax())
-        first, second, *_ = (policy.blocks.of_value == block).nonzero()[0].tolist()
-        return _finite(policy.entry(first, second))
-    if isinstance(policy, HighLowPolicy):
-        sensitive = min(policy.sensitive)
-        return _finite(policy.entry(sensitive, 1 if sensitive == 0 else 0))
-    return _largest_listed(policy)
-
-
-def _largest_listed(policy: Policy) -> Fraction:
-    """Return the same where budgets are given one by one."""
-    if policy.size > MAX_MATRIX_VALUES:
-        raise SpecError(
-            "policy",
-            f"at most {MAX_MATRIX_VALUES} values to add up budgets that are given one by one, "
-            f"got {policy.size}",
-        )
-    if isinstance(policy, GraphPolicy):
-        return policy.longest
-    entries = closure(policy).entries
-    return max(entry for row in entries for entry in row if entry is not None)
-
-
-def _finite(entry: Fraction | None) -> Fraction:
-    assert entry is not None
-    return entry
+    return MatrixPolicy(tuple(map(tuple, total.listed())))
 
 
 def first_beyond(spent: Policy, allowed: Policy) -> tuple[int, int] | None:
@@ -171,8 +106,7 @@ def first_beyond(spent: Policy, allowed: Policy) -> tuple[int, int] | None:
     Compares the pairs that imply all others (`Policy.pairs`).
     """
     for value, other, budget in allowed.constraints():
-        entry = spent.entry(value, other)
-        if entry is None or entry > budget:
+        if not spent.is_within(value, other, budget):
             return value, other
     return None
 
@@ -182,8 +116,7 @@ def closure(policy: Policy) -> MatrixPolicy:
 
     Ratios multiply along a chain of values, so that a channel that satisfies E also satisfies
     `min(E[x, x1] + E[x1, x2] + ... + E[xr, x'])` over all chains ([ML] I-A states this for
-    symmetric metrics; it holds equally for asymmetric E and infinite entries). Computed by Floyd
-    and Warshall's algorithm in exact integers over one denominator.
+    symmetric metrics; it holds equally for asymmetric E and infinite entries).
 
     Raises:
         SpecError: for more than 1000 values.
@@ -192,24 +125,4 @@ def closure(policy: Policy) -> MatrixPolicy:
     >>> [str(entry) for entry in closure(policy).entries[2]]
     ['2', '1', '0']
     """
-    entries = _entries(policy)
-    unit = math.lcm(*(e.denominator for row in entries for e in row if e is not None))
-    far = 1 + sum(int(e * unit) for row in entries for e in row if e is not None)
-    # No finite path is longer than the sum of all entries: `far` and above is infinite.
-    table = [[far if e is None else int(e * unit) for e in row] for row in entries]
-    # Sums of two lengths stay below `2 far`; Python's integers take over if 64 bits are too few.
-    lengths = np.array(table, dtype=np.int64 if far < 1 << 62 else object)
-    for middle in range(policy.size):
-        lengths = np.minimum(lengths, lengths[:, middle, None] + lengths[middle])
-    return MatrixPolicy(
-        tuple(
-            tuple(Fraction(n, unit) if n < far else None for n in row) for row in lengths.tolist()
-        )
-    )
-
-
-def _entries(policy: Policy) -> list[list[Fraction | None]]:
-    if policy.size > MAX_MATRIX_VALUES:
-        raise SpecError("policy", f"at most {MAX_MATRIX_VALUES} values, got {policy.size}")
-    values = range(policy.size)
-    return [[policy.entry(x, other) for other in values] for x in values]
+    return MatrixPolicy(tuple(map(tuple, shortest_paths(policy.listed()))))

@@ -6,8 +6,9 @@ from pathlib import Path
 from ldpstream.mechanisms.base.checks import read_budget, read_rows
 from ldpstream.mechanisms.base.errors import SpecError, ValueOutsideDomainError
 from ldpstream.mechanisms.domains.base import Domain
+from ldpstream.mechanisms.policies.budgets import MAX_LISTED_VALUES
 from ldpstream.mechanisms.policies.graph import Edge, GraphPolicy
-from ldpstream.mechanisms.policies.matrix import MAX_MATRIX_VALUES, MatrixPolicy
+from ldpstream.mechanisms.policies.matrix import MatrixPolicy
 
 
 def read_matrix(given: object, base: Path, *, size: int) -> MatrixPolicy:
@@ -19,8 +20,8 @@ def read_matrix(given: object, base: Path, *, size: int) -> MatrixPolicy:
         SpecError: naming line and column, if the file cannot be read or does not hold `size` rows
             of `size` budgets.
     """
-    if size > MAX_MATRIX_VALUES:
-        raise SpecError("file", f"a domain of at most {MAX_MATRIX_VALUES} values, got {size}")
+    if size > MAX_LISTED_VALUES:
+        raise SpecError("file", f"a domain of at most {MAX_LISTED_VALUES} values, got {size}")
     rows: list[tuple[Fraction | None, ...]] = []
     for where, row in read_rows(given, base):
         if len(row) != size:

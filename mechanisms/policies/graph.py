@@ -7,13 +7,14 @@ import hashlib
 import heapq
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 
-from ldpstream.mechanisms.base.canonical import Json, canonical_json
+from ldpstream.mechanisms.base.canonical import Json, canonical_json, text_table
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.domains.base import check_size
+from ldpstream.mechanisms.exact.dyadic import budget
 from ldpstream.mechanisms.policies.policy import Policy
 
 Edge = tuple[int, int, Fraction]
@@ -87,8 +88,16 @@ class GraphPolicy(Policy):
         return self.size**2 - _reachable_pairs(self._successors)
 
     @property
-    def longest(self) -> Fraction:
-        """The largest finite entry."""
+    def few_pairs(self) -> bool:
+        return True
+
+    def is_within(self, value: int, other: int, allowed: Fraction) -> bool:
+        # If an edge is short enough, no shorter path has to be searched for.
+        arc = self.arcs.get((value, other))
+        return (arc is not None and arc <= allowed) or super().is_within(value, other, allowed)
+
+    def largest_loss(self) -> Fraction:
+        self._check_listed(" to add up budgets that are given one by one")
         lengths = (max(self._shortest(source).values()) for source in range(self.size))
         return Fraction(max(lengths), self._unit)
 
@@ -101,11 +110,25 @@ class GraphPolicy(Policy):
         """SHA-256, in hex, of the size and the ordered pairs with their budgets as fractions."""
         return hashlib.sha256(self.content).hexdigest()
 
+    def _times(self, factor: float | Fraction) -> Policy:
+        exact = factor if isinstance(factor, Fraction) else budget(factor)
+        edges = tuple((start, end, length * exact) for start, end, length in self.edges)
+        return replace(self, edges=edges)
+
+    def tables(self) -> dict[str, Json]:
+        return text_table("policy", self.content)
+
     @property
     def content(self) -> bytes:
         """The canonical JSON of which `digest` is the hash."""
-        arcs: list[Json] = [[x, other, str(length)] for (x, other), length in self.arcs.items()]
-        return canonical_json([self.size, arcs])
+        return canonical_json([self.size, self._listed_arcs])
+
+    @property
+    def _listed_arcs(self) -> list[Json]:
+        return [[x, other, str(length)] for (x, other), length in self.arcs.items()]
+
+    def document(self) -> dict[str, Json]:
+        return {"kind": "graph", "size": self.size, "edges": self._listed_arcs}
 
     def describe(self) -> dict[str, Json]:
         return {

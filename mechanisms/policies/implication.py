@@ -1,20 +1,16 @@
 """Whether one policy implies another; a planner checks this before it proposes a mechanism."""
 
-from collections.abc import Iterator
-from fractions import Fraction
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
 
 import numpy as np
 
-from ldpstream.mechanisms.base.arrays import Bools, Indices
+from ldpstream.mechanisms.base.arrays import Indices
 from ldpstream.mechanisms.base.errors import SpecError
-from ldpstream.mechanisms.policies.budgets import by_entries
+from ldpstream.mechanisms.policies.budgets import MAX_LISTED_VALUES
 from ldpstream.mechanisms.policies.composition import closure
-from ldpstream.mechanisms.policies.graph import GraphPolicy
-from ldpstream.mechanisms.policies.lip import LipPolicy
-from ldpstream.mechanisms.policies.matrix import MAX_MATRIX_VALUES, MatrixPolicy
 from ldpstream.mechanisms.policies.metric import MetricPolicy
 from ldpstream.mechanisms.policies.policy import BlockPolicy, HighLowPolicy, Policy
-from ldpstream.mechanisms.policies.prior import PriorPolicy
 
 Pairs = Iterator[tuple[int, int]]
 
@@ -27,41 +23,34 @@ def implies(stronger: Policy, weaker: Policy) -> tuple[int, int] | None:
     some channel attains its closure's budget. Block, high-low, metric and graph policies equal
     their closures, and between the first three a few pairs decide at any size. Localized
     information privacy demands more than its entries: it is implied by itself, and by any policy
-    that implies its `budgets.by_entries`.
+    that implies its `by_entries`.
 
     Raises:
         SpecError: if the numbers of values differ, or exceed 1000 where all pairs are needed.
 
     >>> implies(MetricPolicy(0.5, (3,)), MetricPolicy(1.0, (3,))) is None
     True
+    >>> from ldpstream.mechanisms.policies.matrix import MatrixPolicy
     >>> implies(MetricPolicy(1.0, (3,)), MatrixPolicy.of([[0, 1, 1], [1, 0, 1], [1, 1, 0]]))
     (0, 2)
     """
     if stronger.size != weaker.size:
         raise SpecError("policy", f"one over {weaker.size} values, got {stronger.size}")
-    if isinstance(weaker, LipPolicy | PriorPolicy):
+    entries = weaker.by_entries()
+    if entries is not weaker:
         if stronger == weaker:
             return None
-        weaker = by_entries(weaker)
-    closed = closure(stronger) if isinstance(stronger, MatrixPolicy) else stronger
+        weaker = entries
+    closed = stronger if stronger.is_closed else closure(stronger)
     pairs = _deciding_pairs(closed, weaker)
     if pairs is None:
         constraints = weaker.constraints()
     else:
         constraints = ((x, z, e) for x, z in pairs if (e := weaker.entry(x, z)) is not None)
     for value, other, allowed in constraints:
-        if not _at_most(closed, value, other, allowed):
+        if not closed.is_within(value, other, allowed):
             return value, other
     return None
-
-
-def _at_most(policy: Policy, value: int, other: int, allowed: Fraction) -> bool:
-    # If an edge is short enough, no shorter path has to be searched for.
-    arc = policy.arcs.get((value, other)) if isinstance(policy, GraphPolicy) else None
-    if arc is not None and arc <= allowed:
-        return True
-    entry = policy.entry(value, other)
-    return entry is not None and entry <= allowed
 
 
 def _deciding_pairs(stronger: Policy, weaker: Policy) -> Pairs | None:
@@ -69,69 +58,50 @@ def _deciding_pairs(stronger: Policy, weaker: Policy) -> Pairs | None:
 
     None stands for the weaker policy's own pairs (`Policy.constraints`).
     """
-    if isinstance(stronger, BlockPolicy | HighLowPolicy):
-        if isinstance(weaker, BlockPolicy):
-            return _first_unprotected(stronger, *_in_blocks(weaker))
-        if isinstance(weaker, HighLowPolicy):
-            return _first_unprotected(stronger, *_from_sensitive(weaker))
-        if isinstance(weaker, MetricPolicy):
-            return _single_steps(stronger, weaker)
-    if isinstance(stronger, MetricPolicy):
-        if isinstance(weaker, BlockPolicy):
-            return _farthest_in_blocks(stronger, weaker)
-        if isinstance(weaker, HighLowPolicy):
-            return _farthest_from_sensitive(stronger, weaker)
-        if isinstance(weaker, MetricPolicy) and weaker.shape == stronger.shape:
-            return _differences(stronger, weaker)
-    few = isinstance(weaker, GraphPolicy) or (isinstance(weaker, MetricPolicy) and weaker.p == 1)
-    if weaker.size > MAX_MATRIX_VALUES and not few:
+    decide = _DECIDING.get((type(stronger), type(weaker)))
+    pairs = None if decide is None else decide(stronger, weaker)
+    if pairs is None and weaker.size > MAX_LISTED_VALUES and not weaker.few_pairs:
         raise SpecError(
-            "policy", f"at most {MAX_MATRIX_VALUES} values to compare these, got {weaker.size}"
+            "policy", f"at most {MAX_LISTED_VALUES} values to compare these, got {weaker.size}"
         )
-    return None
+    return pairs
 
 
-def _first_unprotected(
-    stronger: BlockPolicy | HighLowPolicy, values: Indices, others: Indices
-) -> Pairs:
+_Uniform = BlockPolicy | HighLowPolicy
+"""Policies whose finite budgets are all equal."""
+
+
+def _first_unprotected(stronger: _Uniform, values: Indices, others: Indices) -> Pairs:
     """Yield the first unprotected pair, or else any pair, since all finite budgets are equal."""
-    if not values.size:
-        return
-    if isinstance(stronger, BlockPolicy):
-        of = stronger.blocks.of_value
-        unprotected = of[values] != of[others]
-    else:
-        unprotected = ~_is_sensitive(stronger)[values]
-    place = int(np.argmax(unprotected))
-    yield int(values[place]), int(others[place])
+    if values.size:
+        place = int(np.argmax(~stronger.protects(values, others)))
+        yield int(values[place]), int(others[place])
 
 
-def _is_sensitive(policy: HighLowPolicy) -> Bools:
-    mask = np.zeros(policy.size, dtype=np.bool_)
-    mask[list(policy.sensitive)] = True
-    return mask
-
-
-def _in_blocks(weaker: BlockPolicy) -> tuple[Indices, Indices]:
-    """Return each value with the next one of its block, in both directions: chains of all pairs."""
+def _in_blocks(stronger: _Uniform, weaker: BlockPolicy) -> Pairs:
+    """Yield the one that decides of neighbours in a block, in both directions: of all chains."""
     of = weaker.blocks.of_value
     order = np.argsort(of, kind="stable")
     first, second = order[:-1], order[1:]
     same = of[first] == of[second]
     first, second = first[same], second[same]
-    return np.concatenate([first, second]), np.concatenate([second, first])
+    both = np.concatenate([first, second]), np.concatenate([second, first])
+    return _first_unprotected(stronger, *both)
 
 
-def _from_sensitive(weaker: HighLowPolicy) -> tuple[Indices, Indices]:
-    """Return one sensitive value with every other value, and each sensitive one with some other."""
+def _from_sensitive(stronger: _Uniform, weaker: HighLowPolicy) -> Pairs:
+    """Yield the one that decides of the pairs of sensitive values.
+
+    These are one sensitive value with every other value, and each sensitive one with some other.
+    """
     sensitive = np.array(sorted(weaker.sensitive), dtype=np.int64)
     others = np.delete(np.arange(weaker.size), sensitive[:1])
     beside = (sensitive + 1) % weaker.size
     first = np.concatenate([np.full(others.size, sensitive[:1]), sensitive])
-    return first, np.concatenate([others, beside])
+    return _first_unprotected(stronger, first, np.concatenate([others, beside]))
 
 
-def _single_steps(stronger: BlockPolicy | HighLowPolicy, weaker: MetricPolicy) -> Pairs:
+def _single_steps(stronger: _Uniform, weaker: MetricPolicy) -> Pairs:
     """Yield the neighbours that decide in each dimension; they have the smallest budgets."""
     grid = np.arange(weaker.size).reshape(weaker.shape)
     for axis in range(grid.ndim):
@@ -141,13 +111,15 @@ def _single_steps(stronger: BlockPolicy | HighLowPolicy, weaker: MetricPolicy) -
         yield from _first_unprotected(stronger, *both)
 
 
-def _differences(stronger: MetricPolicy, weaker: MetricPolicy) -> Pairs:
+def _differences(stronger: MetricPolicy, weaker: MetricPolicy) -> Pairs | None:
     """Yield one pair for each vector of steps, or only single steps if no others can be worse.
 
     Single steps decide if the weaker policy is a sum of steps (p = 1), or if the scales are equal
     and its p is not above the stronger one's: `|d|_q <= |d|_p` for q >= p, with equality for single
-    steps.
+    steps. None if the shapes differ.
     """
+    if weaker.shape != stronger.shape:
+        return None
     same_scale = stronger.scale == weaker.scale
     if weaker.p == 1 or (same_scale and stronger.p >= weaker.p):
         strides = np.cumprod((1, *weaker.shape[:0:-1]), dtype=np.int64)[::-1]
@@ -210,3 +182,18 @@ def _farthest_from_sensitive(stronger: MetricPolicy, weaker: HighLowPolicy) -> P
             for c, extent in zip(point, stronger.shape, strict=True)
         ]
         yield value, int(np.ravel_multi_index(corner, stronger.shape))
+
+
+_Decide = Callable[[Any, Any], Pairs | None]
+_DECIDING: Final[Mapping[tuple[type[Policy], type[Policy]], _Decide]] = {
+    (BlockPolicy, BlockPolicy): _in_blocks,
+    (BlockPolicy, HighLowPolicy): _from_sensitive,
+    (BlockPolicy, MetricPolicy): _single_steps,
+    (HighLowPolicy, BlockPolicy): _in_blocks,
+    (HighLowPolicy, HighLowPolicy): _from_sensitive,
+    (HighLowPolicy, MetricPolicy): _single_steps,
+    (MetricPolicy, BlockPolicy): _farthest_in_blocks,
+    (MetricPolicy, HighLowPolicy): _farthest_from_sensitive,
+    (MetricPolicy, MetricPolicy): _differences,
+}
+"""What yields the pairs that decide, by the types of the stronger and of the weaker policy."""

@@ -21,10 +21,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, lru_cache
 
+import numpy as np
+
 from ldpstream.mechanisms.base.canonical import Json
-from ldpstream.mechanisms.exact.dyadic import exp_bounds, log_bounds
+from ldpstream.mechanisms.domains.blocks import Blocks
+from ldpstream.mechanisms.exact.dyadic import exp_bounds, float_below, log_bounds
 from ldpstream.mechanisms.exact.entropy import WORD
-from ldpstream.mechanisms.policies.policy import Policy
+from ldpstream.mechanisms.policies.policy import BlockPolicy, Policy
 
 _LARGEST_BUDGET = 64
 MAX_LEVELS = 4096
@@ -82,6 +85,14 @@ class LipPolicy(Policy):
         return _log_above(
             max(ratio for level in range(len(self.levels)) for ratio in self._ratios(level))
         )
+
+    def largest_loss(self) -> Fraction:
+        return self.implied
+
+    def by_entries(self) -> Policy:
+        levels = np.repeat(np.arange(len(self.levels)), 2)
+        epsilon = min(level.epsilon for level in self.levels)
+        return BlockPolicy(float_below(epsilon), Blocks(levels))
 
     def entry(self, value: int, other: int) -> Fraction | None:
         if value == other:

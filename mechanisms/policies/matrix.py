@@ -5,18 +5,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from ldpstream.mechanisms.base.canonical import Json, canonical_json
+from ldpstream.mechanisms.base.canonical import Json, canonical_json, text_table
 from ldpstream.mechanisms.base.checks import describe, read_budget
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.domains.base import Domain
+from ldpstream.mechanisms.exact.dyadic import budget
+from ldpstream.mechanisms.policies.budgets import MAX_LISTED_VALUES
 from ldpstream.mechanisms.policies.policy import Policy
-
-MAX_MATRIX_VALUES = 1000
-"""Largest number of values of a matrix, which then has a million exact entries."""
 
 Entries = tuple[tuple[Fraction | None, ...], ...]
 
@@ -38,6 +37,7 @@ class MatrixPolicy(Policy):
     (Fraction(1, 2), None)
     """
 
+    is_closed: ClassVar[bool] = False
     entries: Entries
 
     def __post_init__(self) -> None:
@@ -133,13 +133,25 @@ class MatrixPolicy(Policy):
         """
         return hashlib.sha256(self.content).hexdigest()
 
+    def _times(self, factor: float | Fraction) -> Policy:
+        exact = factor if isinstance(factor, Fraction) else budget(factor)
+        rows = (tuple(e if e is None else e * exact for e in row) for row in self.entries)
+        return MatrixPolicy(tuple(rows))
+
+    def tables(self) -> dict[str, Json]:
+        return text_table("policy", self.content)
+
     @property
     def content(self) -> bytes:
         """The canonical JSON of which `digest` is the hash."""
-        rows: list[Json] = [
-            ["inf" if entry is None else str(entry) for entry in row] for row in self.entries
-        ]
-        return canonical_json(rows)
+        return canonical_json(self._rows)
+
+    @property
+    def _rows(self) -> list[Json]:
+        return [["inf" if entry is None else str(entry) for entry in row] for row in self.entries]
+
+    def document(self) -> dict[str, Json]:
+        return {"kind": "matrix", "budgets": self._rows}
 
     def describe(self) -> dict[str, Json]:
         finite = [e for x, o in self.pairs() if (e := self.entries[x][o]) is not None]
@@ -153,8 +165,8 @@ class MatrixPolicy(Policy):
 
 
 def _check_size(size: int) -> None:
-    if not 2 <= size <= MAX_MATRIX_VALUES:
-        raise SpecError("policy", f"a matrix of 2..{MAX_MATRIX_VALUES} values, got {size}")
+    if not 2 <= size <= MAX_LISTED_VALUES:
+        raise SpecError("policy", f"a matrix of 2..{MAX_LISTED_VALUES} values, got {size}")
 
 
 def _list(given: object, path: str, expected: str) -> list[object]:

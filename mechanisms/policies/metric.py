@@ -7,17 +7,21 @@ privacy.
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import permutations
 from math import prod
 
+import numpy as np
+
 from ldpstream.mechanisms.base.canonical import Json, json_number
 from ldpstream.mechanisms.base.checks import describe, is_whole
 from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.exact.dyadic import budget
 from ldpstream.mechanisms.exact.entropy import WORD
+from ldpstream.mechanisms.policies.budgets import BlockBudget, unit_strides
 from ldpstream.mechanisms.policies.policy import Policy
 
 _BITS = 128
@@ -149,6 +153,23 @@ class MetricPolicy(Policy):
     @property
     def unprotected(self) -> None:
         return
+
+    @property
+    def few_pairs(self) -> bool:
+        return self.p == 1
+
+    def largest_loss(self) -> Fraction:
+        return self.entry(0, self.size - 1)  # opposite corners
+
+    def block_budget(self) -> BlockBudget:
+        least = min(self.entry(0, stride) for stride in unit_strides(self.shape))
+        return BlockBudget(least, Blocks.one(self.size), np.arange(self.size))
+
+    def l1_budget(self, shape: Sequence[int]) -> Fraction:
+        return self.step if self.shape == tuple(shape) else super().l1_budget(shape)
+
+    def _times(self, factor: float | Fraction) -> Policy:
+        return replace(self, epsilon=self.epsilon * float(factor))
 
     def describe(self) -> dict[str, Json]:
         document: dict[str, Json] = {

@@ -8,22 +8,36 @@ iff `Q[x, y] <= e^E[x, x'] Q[x', y]` for all x, x', y. Entries are exact rationa
 import hashlib
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import permutations
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.mechanisms.base.arrays import Bools, Indices
 from ldpstream.mechanisms.base.canonical import Json, json_number
+from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.exact.dyadic import budget
+from ldpstream.mechanisms.policies.budgets import (
+    MAX_LISTED_VALUES,
+    BlockBudget,
+    above_zero,
+    components,
+    shortest_paths,
+    widest_block,
+)
 
 
 class Policy(ABC):
     """The matrix E of a mechanism over `size` values."""
+
+    is_closed: ClassVar[bool] = True
+    """Whether every entry is the shortest path that entries imply."""
 
     @property
     @abstractmethod
@@ -58,6 +72,120 @@ class Policy(ABC):
             entry = self.entry(value, other)
             if entry is not None:
                 yield value, other, entry
+
+    @property
+    def few_pairs(self) -> bool:
+        """Whether these are few of all pairs, so that large domains need not be searched."""
+        return False
+
+    def is_within(self, value: int, other: int, allowed: Fraction) -> bool:
+        """Return whether a pair has a budget, and at most this one."""
+        entry = self.entry(value, other)
+        return entry is not None and entry <= allowed
+
+    def listed(self) -> list[list[Fraction | None]]:
+        """Return all entries, `(k, k)`.
+
+        Raises:
+            SpecError: for more than 1000 values.
+        """
+        self._check_listed()
+        values = range(self.size)
+        return [[self.entry(x, other) for other in values] for x in values]
+
+    def _check_listed(self, why: str = "") -> None:
+        if self.size > MAX_LISTED_VALUES:
+            raise SpecError("policy", f"at most {MAX_LISTED_VALUES} values{why}, got {self.size}")
+
+    def largest_loss(self) -> Fraction:
+        """Return the largest finite budget of any ordered pair: the most that one report loses.
+
+        Pairs without a budget are left out, since they are unprotected by any number of reports.
+
+        Raises:
+            SpecError: for more than 1000 values, unless the policy is one of blocks, sensitive
+                values, a metric or priors.
+        """
+        self._check_listed(" to add up budgets that are given one by one")
+        entries = shortest_paths(self.listed())
+        return max(entry for row in entries for entry in row if entry is not None)
+
+    def block_budget(self) -> BlockBudget:
+        """Return the finest blocks and the largest epsilon inside them that satisfy this policy.
+
+        Finite budgets, in either direction, connect the values of a block; epsilon is the least of
+        them.
+
+        Raises:
+            SpecError: if no budget is finite, one is 0, or more than 1000 values would be searched.
+        """
+        pairs, budgets = self._finite_pairs()
+        least = above_zero(min(budgets))
+        lowest = components(self.size, pairs[:, 0], pairs[:, 1])
+        blocks = Blocks(np.unique(lowest, return_inverse=True)[1])
+        return BlockBudget(least, blocks, np.unique(pairs[:, 0]))
+
+    def l1_budget(self, shape: Sequence[int]) -> Fraction:
+        """Return the largest epsilon for which `epsilon * |x - x'|_1` satisfies this policy.
+
+        Values are in row-major order of `shape`; distances are in index steps.
+
+        Raises:
+            SpecError: if no budget is finite, one is 0, or more than 1000 values would be searched.
+        """
+        points = np.stack(np.unravel_index(np.arange(self.size), tuple(shape)), axis=1)
+        pairs, budgets = self._finite_pairs()
+        steps = np.abs(points[pairs[:, 0]] - points[pairs[:, 1]]).sum(axis=1).tolist()
+        return above_zero(min(b / step for b, step in zip(budgets, steps, strict=True)))
+
+    def _finite_pairs(self) -> tuple[Indices, list[Fraction]]:
+        """Return pairs with finite budgets that imply all others, `(pairs, 2)`, and the budgets."""
+        self._check_listed()
+        found = list(self.constraints())
+        if not found:
+            raise SpecError("policy", "a pair of values that is protected, got none")
+        pairs = np.array([(value, other) for value, other, _ in found], dtype=np.int64)
+        return pairs, [entry for _, _, entry in found]
+
+    def by_entries(self) -> "Policy":
+        """Return a policy that is defined by its entries and implies this one.
+
+        This is the policy itself, except for localized information privacy, which bounds the odds
+        against priors. There it is LDP with the least epsilon, inside each level of `lip`, which
+        implies LIP at every prior (docs/theory.md section 7).
+        """
+        return self
+
+    def scaled(self, factor: float | Fraction) -> "Policy":
+        """Return the policy with every budget times a finite factor above 0; infinity stays.
+
+        An exact factor keeps exact budgets exact.
+
+        Raises:
+            SpecError: if the factor is invalid, or the policy's budgets cannot be chosen freely.
+
+        >>> BinaryPolicy(1.0, math.inf).scaled(0.5)
+        BinaryPolicy(first=0.5, second=inf)
+        """
+        if not (math.isfinite(factor) and factor > 0):
+            raise SpecError("factor", f"a finite number above 0, got {factor}")
+        return self._times(factor)
+
+    def _times(self, factor: float | Fraction) -> "Policy":
+        del factor
+        raise SpecError("policy", "a policy with budgets of its own")
+
+    def tables(self) -> dict[str, Json]:
+        """Return what its description does not state: blocks, edges or budgets, for devices."""
+        return {}
+
+    def document(self) -> dict[str, Json]:
+        """Return a matrix, graph or prior as JSON: budgets are fractions, infinity is "inf".
+
+        Raises:
+            TypeError: for a policy of another form.
+        """
+        raise TypeError(f"a policy of another form: {type(self).__name__}")
 
     @abstractmethod
     def describe(self) -> dict[str, Json]:
@@ -98,6 +226,12 @@ class BinaryPolicy(Policy):
         if math.isinf(self.second):
             return "the second value against the first: a report may reveal the second"
         return None
+
+    def largest_loss(self) -> Fraction:
+        return max(entry for *_, entry in self.constraints())
+
+    def _times(self, factor: float | Fraction) -> Policy:
+        return BinaryPolicy(self.first * float(factor), self.second * float(factor))
 
     def describe(self) -> dict[str, Json]:
         budgets: list[Json] = [json_number(self.first), json_number(self.second)]
@@ -141,6 +275,29 @@ class HighLowPolicy(Policy):
         listed = np.array(sorted(self.sensitive), dtype="<i4")
         return hashlib.sha256(listed.tobytes()).hexdigest()
 
+    def protects(self, values: Indices, others: Indices) -> Bools:
+        """Return which pairs have a budget, bool of the indices' shape."""
+        del others
+        mask = np.zeros(self.size, dtype=np.bool_)
+        mask[list(self.sensitive)] = True
+        return mask[values]
+
+    def largest_loss(self) -> Fraction:
+        return budget(self.epsilon)
+
+    def block_budget(self) -> BlockBudget:
+        sensitive = np.array(sorted(self.sensitive), dtype=np.int64)
+        return BlockBudget(budget(self.epsilon), Blocks.one(self.size), sensitive)
+
+    def l1_budget(self, shape: Sequence[int]) -> Fraction:
+        places = np.array(sorted(self.sensitive), dtype=np.int64)
+        sensitive = np.stack(np.unravel_index(places, tuple(shape)), axis=1)
+        farthest = np.maximum(sensitive, np.array(shape) - 1 - sensitive).sum(axis=1)
+        return budget(self.epsilon) / int(farthest.max())
+
+    def _times(self, factor: float | Fraction) -> Policy:
+        return replace(self, epsilon=self.epsilon * float(factor))
+
     def describe(self) -> dict[str, Json]:
         return {
             "kind": "high-low",
@@ -180,6 +337,27 @@ class BlockPolicy(Policy):
         if self.blocks.count == 1:
             return None
         return "values in different blocks: a report reveals the block"
+
+    def protects(self, values: Indices, others: Indices) -> Bools:
+        """Return which pairs have a budget, bool of the indices' shape."""
+        of = self.blocks.of_value
+        return np.equal(of[values], of[others])
+
+    def largest_loss(self) -> Fraction:
+        return budget(self.epsilon)
+
+    def block_budget(self) -> BlockBudget:
+        shared = self.blocks.sizes[self.blocks.of_value] > 1
+        return BlockBudget(budget(self.epsilon), self.blocks, np.arange(self.size)[shared])
+
+    def l1_budget(self, shape: Sequence[int]) -> Fraction:
+        return budget(self.epsilon) / widest_block(self.blocks, shape)
+
+    def _times(self, factor: float | Fraction) -> Policy:
+        return replace(self, epsilon=self.epsilon * float(factor))
+
+    def tables(self) -> dict[str, Json]:
+        return self.blocks.tables()
 
     def describe(self) -> dict[str, Json]:
         sizes, several = self.blocks.sizes, self.blocks.count > 1
@@ -228,6 +406,9 @@ class PublicWeightPolicy(Policy):
         for value, other in self.values.pairs():
             for weight in range(self.weights):
                 yield value * self.weights + weight, other * self.weights + weight
+
+    def largest_loss(self) -> Fraction:
+        return self.values.largest_loss()
 
     def describe(self) -> dict[str, Json]:
         return {

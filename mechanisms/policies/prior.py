@@ -10,8 +10,9 @@ from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.checks import read_epsilon
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.domains.base import check_size
+from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.exact.dyadic import budget
-from ldpstream.mechanisms.policies.policy import Policy
+from ldpstream.mechanisms.policies.policy import BlockPolicy, Policy
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,12 @@ class PriorPolicy(Policy):
     def unprotected(self) -> None:
         return
 
+    def largest_loss(self) -> Fraction:
+        return self.entry(0, 1)
+
+    def by_entries(self) -> Policy:
+        return BlockPolicy(self.epsilon, Blocks.one(self.size))
+
     def worst_ratio(self, column: Sequence[int]) -> tuple[Fraction | None, int]:
         """Return the largest `P(x | y)/prior[x]` or inverse of it at one report y, and that x.
 
@@ -78,6 +85,10 @@ class PriorPolicy(Policy):
         """The numerators of the prior over one denominator, which is their sum."""
         unit = math.lcm(*(share.denominator for share in self.prior))
         return [int(share * unit) for share in self.prior]
+
+    def document(self) -> dict[str, Json]:
+        prior: list[Json] = [str(share) for share in self.prior]
+        return {"kind": "lip", "epsilon": self.epsilon, "prior": prior}
 
     def describe(self) -> dict[str, Json]:
         return {

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Mapping
 from fractions import Fraction
+from typing import Final
 
-from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.checks import describe, is_whole, read_epsilon
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.policies.graph import GraphPolicy
@@ -15,6 +15,11 @@ from ldpstream.mechanisms.policies.prior import PriorPolicy
 MAX_MATRIX_VALUES = 64
 _MAX_GRAPH_VALUES = 256
 _MAX_LIP_VALUES = 512
+_MOST_VALUES: Final[Mapping[type[Policy], int]] = {
+    PriorPolicy: _MAX_LIP_VALUES,
+    MatrixPolicy: MAX_MATRIX_VALUES,
+}
+"""The most values of policies that files hold as they are."""
 _FRACTION = re.compile(r"[0-9]+(/[0-9]*[1-9][0-9]*)?")
 
 
@@ -26,41 +31,18 @@ def tabled(policy: Policy) -> Policy:
     Raises:
         SpecError: if it has more values than a channel file may hold in this form.
     """
-    if isinstance(policy, PriorPolicy):
-        return _checked(policy, _MAX_LIP_VALUES)
-    if isinstance(policy, MatrixPolicy):
-        return _checked(policy, MAX_MATRIX_VALUES)
+    if most := _MOST_VALUES.get(type(policy)):
+        return _checked(policy, most)
     _checked(policy, _MAX_GRAPH_VALUES)
     edges = tuple(sorted(policy.constraints()))
     if len(edges) <= MAX_MATRIX_VALUES**2 and sum(1 for _ in policy.pairs()) < _pairs(policy.size):
         return GraphPolicy(policy.size, edges, directed=True)
     _checked(policy, MAX_MATRIX_VALUES)
-    values = range(policy.size)
-    return MatrixPolicy(tuple(tuple(policy.entry(x, z) for z in values) for x in values))
-
-
-def policy_document(policy: Policy) -> dict[str, Json]:
-    """Return a policy in a form of `tabled` as JSON: budgets are fractions, infinity is "inf".
-
-    Raises:
-        TypeError: for a policy of another form.
-    """
-    if isinstance(policy, PriorPolicy):
-        prior: list[Json] = [str(share) for share in policy.prior]
-        return {"kind": "lip", "epsilon": policy.epsilon, "prior": prior}
-    if isinstance(policy, GraphPolicy):
-        edges: list[Json] = [[x, z, str(budget)] for (x, z), budget in policy.arcs.items()]
-        return {"kind": "graph", "size": policy.size, "edges": edges}
-    if isinstance(policy, MatrixPolicy):
-        rows: list[Json] = [
-            ["inf" if entry is None else str(entry) for entry in row] for row in policy.entries
-        ]
-        return {"kind": "matrix", "budgets": rows}
-    raise TypeError(f"a policy of another form: {type(policy).__name__}")
+    return MatrixPolicy(tuple(map(tuple, policy.listed())))
 
 
 def read_policy_document(given: object) -> Policy:
-    """Return the policy of a document that `policy_document` wrote.
+    """Return the policy of a document that `Policy.document` wrote.
 
     Raises:
         SpecError: if the document is invalid or has more values than a channel file may hold; paths

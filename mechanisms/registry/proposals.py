@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.domains.base import Domain
+from ldpstream.mechanisms.exact.dyadic import float_below
 from ldpstream.mechanisms.families.binary import Binary
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from ldpstream.mechanisms.families.design.projective_geometry import ProjectiveGeometry
@@ -25,7 +26,6 @@ from ldpstream.mechanisms.families.matrix.strategy import STRATEGIES, Strategy
 from ldpstream.mechanisms.families.subset.selection import SubsetSelection
 from ldpstream.mechanisms.families.tree.tree import Tree
 from ldpstream.mechanisms.interface.mechanism import Mechanism
-from ldpstream.mechanisms.policies.budgets import block_budget, by_entries, float_below, l1_budget
 from ldpstream.mechanisms.policies.metric import MetricPolicy
 from ldpstream.mechanisms.policies.policy import Policy
 
@@ -53,9 +53,9 @@ Proposer = Callable[[Policy, Domain], Iterator[Proposal]]
 def propose(policy: Policy, domain: Domain) -> Iterator[Proposal | Unsuited]:
     """Yield the proposals of every mechanism for a policy over a domain of the same size.
 
-    For localized information privacy they satisfy the stricter `budgets.by_entries`.
+    For localized information privacy they satisfy the stricter `Policy.by_entries`.
     """
-    policy = by_entries(policy)
+    policy = policy.by_entries()
     for mechanism_id, proposer in PROPOSERS.items():
         try:
             yield from proposer(policy, domain)
@@ -75,7 +75,7 @@ def _binary(policy: Policy, _domain: Domain) -> Iterator[Proposal]:
 
 
 def _high_low(policy: Policy, _domain: Domain) -> Iterator[Proposal]:
-    allowed = block_budget(policy)
+    allowed = policy.block_budget()
     if allowed.protected.size == policy.size:
         raise SpecError("policy", "some value that no budget protects, got none")
     sensitive = frozenset(allowed.protected.tolist())
@@ -85,7 +85,7 @@ def _high_low(policy: Policy, _domain: Domain) -> Iterator[Proposal]:
 def _in_blocks(
     mechanism: Callable[..., Mechanism], policy: Policy, _: Domain
 ) -> Iterator[Proposal]:
-    allowed = block_budget(policy)
+    allowed = policy.block_budget()
     count = allowed.blocks.count
     variant = "one block" if count == 1 else f"{count} blocks"
     yield Proposal(mechanism(float_below(allowed.epsilon), allowed.blocks), variant)
@@ -112,8 +112,8 @@ def _on_steps(
         given = {} if policy.p == 1 else {"p": policy.p}
         yield Proposal(mechanism(policy.epsilon, policy.shape, **given))
         return
-    step = l1_budget(policy, domain.shape)
-    whole = block_budget(policy).epsilon
+    step = policy.l1_budget(domain.shape)
+    whole = policy.block_budget().epsilon
     if whole > step:
         yield Proposal(mechanism(float_below(whole), domain.shape), "epsilon a step")
     yield Proposal(mechanism(float_below(step), domain.shape), "largest step")

@@ -10,7 +10,6 @@ from ldpstream.mechanisms.families.binary import Binary
 from ldpstream.mechanisms.families.optimal import Optimal
 from ldpstream.mechanisms.families.weights.public import PublicWeights
 from ldpstream.mechanisms.interface.mechanism import Mechanism
-from ldpstream.mechanisms.policies.composition import largest_loss
 from ldpstream.mechanisms.policies.prior import PriorPolicy
 from tests.conformance.instances import INSTANCES, certificate
 from tests.seeded import SeededEntropy
@@ -33,7 +32,7 @@ def larger(mechanism: Mechanism) -> object:
     if isinstance(mechanism, Binary):
         return [1.5 * mechanism.first, 1.5 * mechanism.second]
     if isinstance(mechanism, Optimal):
-        return 1.5 * float(largest_loss(mechanism.policy))
+        return 1.5 * float(mechanism.policy.largest_loss())
     return 1.5 * getattr(mechanism, "epsilon", 1.0)
 
 
@@ -47,7 +46,7 @@ def test_a_permanent_draw_has_the_form_of_the_reports_made_from_it(name: str):
             mechanism.chain(larger(mechanism))
         return
     # Probabilities in units of 2^-64 leave no room for a larger budget.
-    if name.endswith(":huge") and largest_loss(mechanism.policy) > 44:
+    if name.endswith(":huge") and mechanism.policy.largest_loss() > 44:
         with pytest.raises(SpecError, match=r"hold\.epsilon: expected .*further"):
             mechanism.chain(larger(mechanism))
         return
@@ -72,4 +71,4 @@ def test_a_permanent_draw_has_the_form_of_the_reports_made_from_it(name: str):
     apart = isinstance(mechanism, Optimal) or chain.steps > 1
     assert ratios[0] ** chain.steps >= once if apart else ratios[0] == once
     epoch = log_bounds(ratios[-1])[0] * chain.steps
-    assert epoch <= float(largest_loss(permanent.policy)) * (1 + 1e-12)
+    assert epoch <= float(permanent.policy.largest_loss()) * (1 + 1e-12)

@@ -13,7 +13,6 @@ from ldpstream.agents.cli.plans.request import PlanRequest
 from ldpstream.agents.cli.terminal.tables import FittingTable
 from ldpstream.estimators.planning.predictions import sampling_variances
 from ldpstream.estimators.planning.sweep import SWEPT_QUERIES, sweep
-from ldpstream.mechanisms.policies.composition import largest_loss
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +85,7 @@ def plan_life(
 def _ways(request: PlanRequest, *, windows: int, budget: Fraction) -> list[_Way]:
     """Return the ways to compare: reports in few to all windows, then draws that are held."""
     spec = request.collection.spec
-    loss = largest_loss(request.policy)
+    loss = request.policy.largest_loss()
     own = min(windows, int(budget / loss))
     counts = {2**power for power in range(windows.bit_length()) if 2**power < windows}
     ways = []
@@ -109,7 +108,7 @@ def _ways(request: PlanRequest, *, windows: int, budget: Fraction) -> list[_Way]
                 _Way(reports=windows, hold=length, loss=each, total=budget, factor=each / loss)
             )
     if spec.hold is not None:
-        draw = largest_loss(spec.charged)
+        draw = spec.charged.largest_loss()
         ways.append(
             _Way(
                 reports=windows,

@@ -10,7 +10,6 @@ from ldpstream.mechanisms.base.times import format_duration
 from ldpstream.mechanisms.channels.certificate import Certificate
 from ldpstream.mechanisms.domains.words import Words
 from ldpstream.mechanisms.exact.dyadic import float_above
-from ldpstream.mechanisms.policies.composition import largest_loss
 from ldpstream.mechanisms.wire.hold import Hold
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
@@ -48,7 +47,7 @@ def certify_collection(
 
 def _words(spec: CollectionSpec, words: Words) -> Json:
     """Return the loss of a device whose ledger takes part in one round per run."""
-    loss = largest_loss(spec.charged)
+    loss = spec.charged.largest_loss()
     run: Json = {"exact": str(loss), "float": float_above(loss)}
     return {"rounds": words.rounds, "loss": {"run": run}, "said": words_sentence(spec, words)}
 
@@ -56,7 +55,7 @@ def _words(spec: CollectionSpec, words: Words) -> Json:
 def _hold(spec: CollectionSpec, hold: Hold, drawn: Certificate) -> Json:
     """Return the draw made once per epoch, and what all reports of an epoch lose together."""
     losses: list[Json] = [loss.to_json() for loss in drawn.losses]
-    epoch = largest_loss(spec.charged)
+    epoch = spec.charged.largest_loss()
     return {
         "windows": hold.windows,
         "repeated": hold.chain is None,

@@ -18,7 +18,6 @@ from ldpstream.mechanisms.base.times import format_duration
 from ldpstream.mechanisms.channels.permanent_draw import epochs_touched
 from ldpstream.mechanisms.domains.words import Words
 from ldpstream.mechanisms.ledger.spent import Spent
-from ldpstream.mechanisms.policies.composition import largest_loss
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 _DAY_MS: Final = 86_400_000
@@ -36,7 +35,7 @@ class SpreadConfig:
 
     def budget(self, spec: CollectionSpec) -> Fraction:
         """Return what all reports of a period may lose together, exactly."""
-        return self.reports * largest_loss(spec.mechanism.policy)
+        return self.reports * spec.mechanism.policy.largest_loss()
 
     def most(self, windows: int) -> int:
         """Return in how many of any `windows` >= 1 consecutive windows a device reports at most.
@@ -59,7 +58,7 @@ class SpreadConfig:
         # A year is said in windows: 365 days that begin inside one touch one more.
         windows = -(-YEAR_MS * self.windows // self.horizon_ms)
         row = format_duration(windows * self.horizon_ms // self.windows)
-        year = self.most(windows) * largest_loss(spec.mechanism.policy)
+        year = self.most(windows) * spec.mechanism.policy.largest_loss()
         each = format_duration(self.horizon_ms)
         several = f"{self.reports:,} of the {self.windows:,} windows"
         among = several if self.windows > 1 else "the one window"
@@ -99,7 +98,7 @@ def losses_over_time(
     pairs are too many to add up.
     """
     try:
-        report, charge = largest_loss(spec.mechanism.policy), largest_loss(spec.charged)
+        report, charge = spec.mechanism.policy.largest_loss(), spec.charged.largest_loss()
     except SpecError:
         return []
     losses = [("one report", 1, report)]

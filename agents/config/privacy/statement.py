@@ -13,7 +13,6 @@ from ldpstream.mechanisms.base.checks import number_text, rounded_text
 from ldpstream.mechanisms.base.times import format_duration
 from ldpstream.mechanisms.domains.words import Words
 from ldpstream.mechanisms.policies.attributes import AttributesPolicy
-from ldpstream.mechanisms.policies.composition import largest_loss
 from ldpstream.mechanisms.policies.graph import GraphPolicy
 from ldpstream.mechanisms.policies.lip import LipPolicy
 from ldpstream.mechanisms.policies.metric import MetricPolicy
@@ -160,7 +159,7 @@ def minimum_sentence(minimum: int, minimum_block: int | None, *, attributes: boo
 
 def hold_sentence(spec: CollectionSpec, hold: Hold, window_ms: int) -> str:
     """Return what devices lose over time whose reports follow from one draw per epoch."""
-    loss = largest_loss(spec.charged)
+    loss = spec.charged.largest_loss()
     each = format_duration(hold.windows * window_ms)
     # A year is said in windows: 365 days that begin inside one touch one more.
     windows = -(-YEAR_MS // window_ms)
@@ -178,7 +177,7 @@ def hold_sentence(spec: CollectionSpec, hold: Hold, window_ms: int) -> str:
 
 def words_sentence(spec: CollectionSpec, words: Words) -> str:
     """Return what devices lose in total if unknown words are found in rounds."""
-    loss = largest_loss(spec.charged)
+    loss = spec.charged.largest_loss()
     return (
         f"A device's ledger takes part in one of the {words.rounds:,} rounds of a run, drawn from "
         "its secret, whatever its word is. Whatever that round asks about, all that the "

@@ -25,7 +25,7 @@ from ldpstream.mechanisms.channels.channel import Channel, refuse_large
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.exact.dyadic import budget
 from ldpstream.mechanisms.families.block.decoder import ReportLayout
-from ldpstream.mechanisms.interface.mechanism import Json, Mechanism, block_tables
+from ldpstream.mechanisms.interface.mechanism import Json, Mechanism
 from ldpstream.mechanisms.interface.settings import Settings
 from ldpstream.mechanisms.interface.symbols import SymbolMechanism
 from ldpstream.mechanisms.policies.policy import BlockPolicy
@@ -68,7 +68,7 @@ class BlockMechanism(Mechanism):
 
     def tables(self) -> Mapping[str, Json]:
         """Return the block of every value as runs of neighbours; nothing if there is one block."""
-        return block_tables(self.blocks)
+        return self.blocks.tables()
 
     @abstractmethod
     def worst_ratio(self) -> Fraction:

@@ -47,7 +47,6 @@ from ldpstream.mechanisms.interface.mechanism import (
     Mechanism,
     Reports,
     Statistic,
-    policy_tables,
 )
 from ldpstream.mechanisms.interface.settings import Settings
 from ldpstream.mechanisms.policies.policy import Policy
@@ -157,7 +156,7 @@ class Matrix(Mechanism):
         return out
 
     def tables(self) -> Mapping[str, Json]:
-        return policy_tables(self.target) | strategy_tables(self.strategy)
+        return self.target.tables() | strategy_tables(self.strategy)
 
     def channel(self) -> Channel:
         """Return the realised channel in exact rationals, outputs as in `possible_reports`.

@@ -19,9 +19,7 @@ from ldpstream.mechanisms.base.arrays import Bools, Floats, Integers
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.exact.dyadic import budget
 from ldpstream.mechanisms.families.matrix.strategy import Entries
-from ldpstream.mechanisms.policies.budgets import by_entries, components
-from ldpstream.mechanisms.policies.graph import GraphPolicy
-from ldpstream.mechanisms.policies.metric import MetricPolicy
+from ldpstream.mechanisms.policies.budgets import components
 from ldpstream.mechanisms.policies.policy import BlockPolicy, Policy
 
 _LARGEST_BUDGET = Fraction(512)
@@ -57,14 +55,11 @@ class ProtectedPairs:
             SpecError: if the pairs have no structure and are too many to list, or the policy
                 demands more than budgets of pairs.
         """
-        if by_entries(policy) is not policy:
+        if policy.by_entries() is not policy:
             raise SpecError("policy", "budgets of pairs of values, got odds against priors")
         if isinstance(policy, BlockPolicy):
             return cls._of_blocks(policy)
-        few = isinstance(policy, GraphPolicy) or (
-            isinstance(policy, MetricPolicy) and policy.p == 1
-        )
-        if policy.size > _MOST_LISTED and not few:
+        if policy.size > _MOST_LISTED and not policy.few_pairs:
             expected = f"at most {_MOST_LISTED} values, or blocks, a graph or l1, got {policy.size}"
             raise SpecError("policy", expected)
         found: dict[tuple[int, int], Fraction] = {}

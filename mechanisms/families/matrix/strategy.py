@@ -19,11 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.arrays import Floats
-from ldpstream.mechanisms.base.canonical import Json
+from ldpstream.mechanisms.base.canonical import MAX_TABLE_BYTES, Json
 from ldpstream.mechanisms.base.checks import read_rows
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.base.numbers import read_whole, trimmed
-from ldpstream.mechanisms.interface.mechanism import MAX_TABLE_BYTES
 
 Entries = NDArray[np.int32]
 

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from ldpstream.mechanisms.exact.entropy import WORD, bernoulli_rational, choose_rational
-from ldpstream.mechanisms.policies.composition import largest_loss
 from ldpstream.mechanisms.wire.hold import epoch_offset
 from tests.exact.enumeration import Scripted, words_in
 from tests.exact.held import again, held
@@ -126,7 +125,7 @@ def _binary(a: Fraction, b: Fraction) -> tuple[Fraction, Fraction]:
 def test_the_same_words_draw_and_send_the_same(vector: dict):
     spec = spec_of(vector)
     assert spec.device_document() == vector["document"]
-    assert largest_loss(spec.charged) == Fraction(vector["loss"])
+    assert spec.charged.largest_loss() == Fraction(vector["loss"])
     for epoch in vector["epochs"]:
         drawing, permanent = Scripted(words_in(epoch["words"])), spec.hold.permanent
         place = spec.domain.place([epoch["label"]], entropy=drawing)

@@ -12,7 +12,6 @@ from ldpstream.mechanisms.channels.permanent_draw import epochs_touched, split_w
 from ldpstream.mechanisms.exact.dyadic import exp_floor
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
-from ldpstream.mechanisms.policies.composition import largest_loss
 from tests.exact.held import FAMILIES, again, held, matrix, moved, of_epoch
 from tests.exact.wire.test_vectors import spec_of
 
@@ -180,7 +179,7 @@ def test_no_two_streams_lose_more_and_some_lose_all(mechanism: str, hold: str, w
     assert worst <= said ** (1 if chain is None else chain.steps)
     assert worst == said ** (1 if chain is None else chain.steps) or not chain.exact
     assert spec.hold.epochs(4) == drawn
-    assert worst <= exp_floor(drawn * largest_loss(spec.charged))
+    assert worst <= exp_floor(drawn * spec.charged.largest_loss())
 
 
 def test_losses_that_are_not_enumerated_are_bounded_from_both_sides():

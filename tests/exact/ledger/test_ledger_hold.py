@@ -14,7 +14,6 @@ import pytest
 
 from ldpstream.mechanisms import CollectionSpec
 from ldpstream.mechanisms.ledger import BudgetError, Ledger, LedgerError
-from ldpstream.mechanisms.policies.composition import largest_loss
 from tests.exact.held import FAMILIES, held
 from tests.exact.ledgers import HOUR_MS, START_MS, content, open_ledger, spec
 
@@ -185,8 +184,8 @@ def test_every_chain_is_drawn_once_an_epoch_and_charged_what_the_draw_costs(
         # The second time they come from the file.
         with open_ledger(tmp_path, one, budget=100) as ledger:
             found = payloads(ledger, one, range(12), label)
-            assert ledger.spent().total == len(epochs(tmp_path)) * largest_loss(one.charged)
-            assert largest_loss(one.charged) == largest_loss(one.hold.permanent.policy)
+            assert ledger.spent().total == len(epochs(tmp_path)) * one.charged.largest_loss()
+            assert one.charged.largest_loss() == one.hold.permanent.policy.largest_loss()
         assert set(found) <= valid
         assert found == payloads_kept(tmp_path, one)
 

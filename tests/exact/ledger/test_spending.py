@@ -20,7 +20,7 @@ from ldpstream.mechanisms import (
     compose,
 )
 from ldpstream.mechanisms.base.errors import SpecError
-from ldpstream.mechanisms.policies.composition import SumPolicy, closure, first_beyond, largest_loss
+from ldpstream.mechanisms.policies.composition import SumPolicy, closure, first_beyond
 from ldpstream.mechanisms.policies.policy import PublicWeightPolicy
 from ldpstream.mechanisms.policies.prior import PriorPolicy
 from tests.conformance.instances import LIP
@@ -122,15 +122,15 @@ POLICIES: list[tuple[Policy, Fraction]] = [
 
 @pytest.mark.parametrize(("policy", "loss"), POLICIES)
 def test_the_largest_loss_is_that_of_the_worst_protected_pair(policy: Policy, loss: Fraction):
-    assert largest_loss(policy) == loss
+    assert policy.largest_loss() == loss
 
 
 def test_the_largest_loss_of_a_large_domain_takes_no_list():
-    assert largest_loss(MetricPolicy(0.5, (1000, 1000))) == 999
+    assert MetricPolicy(0.5, (1000, 1000)).largest_loss() == 999
     blocks = Blocks([i // 7 for i in range(70_000)])
-    assert largest_loss(BlockPolicy(1.0, blocks)) == 1
+    assert BlockPolicy(1.0, blocks).largest_loss() == 1
     with pytest.raises(SpecError, match="1000 values"):
-        largest_loss(GraphPolicy(1001, ((0, 1, Fraction(1)),)))
+        GraphPolicy(1001, ((0, 1, Fraction(1)),)).largest_loss()
 
 
 def test_a_sum_of_policies_is_a_policy():
@@ -156,12 +156,12 @@ def test_the_first_pair_beyond_is_found():
 @pytest.mark.parametrize("name", LIP)
 def test_the_largest_loss_of_priors_is_that_of_all_pairs(name: str):
     policy = LIP[name].policy
-    assert largest_loss(policy) == max(budget for *_, budget in policy.constraints())
+    assert policy.largest_loss() == max(budget for *_, budget in policy.constraints())
 
 
 def test_the_largest_loss_of_one_prior_is_that_of_all_pairs():
     policy = PriorPolicy(0.7, (Fraction(1, 2), Fraction(1, 3), Fraction(1, 6)))
-    assert largest_loss(policy) == max(budget for *_, budget in policy.constraints())
+    assert policy.largest_loss() == max(budget for *_, budget in policy.constraints())
 
 
 @pytest.mark.parametrize("directed", [False, True])
@@ -174,5 +174,5 @@ def test_the_largest_loss_of_a_graph_is_that_of_its_longest_path(directed: bool)
     )
     policy = GraphPolicy(5, edges, directed)
     entries = [entry for row in closure(policy).entries for entry in row if entry is not None]
-    assert largest_loss(policy) == max(entries) == 1
-    assert largest_loss(GraphPolicy(5, edges[:3], directed)) == Fraction(5, 6)
+    assert policy.largest_loss() == max(entries) == 1
+    assert GraphPolicy(5, edges[:3], directed).largest_loss() == Fraction(5, 6)

@@ -29,7 +29,6 @@ from ldpstream.mechanisms.families.lip.lip import Lip
 from ldpstream.mechanisms.families.optimal import Optimal
 from ldpstream.mechanisms.families.subset.selection import SubsetSelection
 from ldpstream.mechanisms.interface.mechanism import Mechanism
-from ldpstream.mechanisms.policies.budgets import by_entries
 from ldpstream.mechanisms.policies.graph import GraphPolicy
 from ldpstream.mechanisms.policies.matrix import MatrixPolicy
 from ldpstream.mechanisms.policies.metric import MetricPolicy
@@ -214,7 +213,7 @@ def test_lip_is_implied_by_classical_privacy_and_not_by_its_own_entries():
     """Entries of LIP allow twice epsilon; what is proposed in its place keeps epsilon."""
     policy = PriorPolicy(0.5, (Fraction(1, 2), Fraction(1, 4), Fraction(1, 4)))
     assert float(policy.entry(0, 1)) == 1.0
-    assert by_entries(policy) == classical(0.5, 3)
+    assert policy.by_entries() == classical(0.5, 3)
     assert certify_prior("x", policy, _randomized(0.5), []).passed
     assert not certify_prior("x", policy, _randomized(1.0), []).passed
 

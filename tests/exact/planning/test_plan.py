@@ -40,7 +40,6 @@ from ldpstream.mechanisms.families.high_low import HighLow
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from ldpstream.mechanisms.families.sampled.sampled import Sampled
 from ldpstream.mechanisms.interface.mechanism import Mechanism
-from ldpstream.mechanisms.policies.budgets import by_entries
 from ldpstream.mechanisms.policies.implication import implies
 from ldpstream.mechanisms.policies.metric import MetricPolicy
 from ldpstream.mechanisms.registry.proposals import PROPOSERS, Proposal, propose
@@ -77,7 +76,7 @@ def plan(mechanism: Mechanism, objective: Objective = "values", **keys: Any) -> 
 def test_every_mechanism_is_planned_for_and_everything_offered_satisfies_its_policy(name: str):
     mechanism = SMALL[name]
     assert {SMALL[one].id for one in [*SMALL][::3]} == {one.id for one in SMALL.values()}
-    comparison, policy = plan(mechanism), by_entries(mechanism.policy)
+    comparison, policy = plan(mechanism), mechanism.policy.by_entries()
     assert [c.mechanism for c in comparison.candidates if c.configured] == [mechanism]
     for candidate in comparison.candidates:
         assert implies(candidate.mechanism.policy, policy) is None or candidate.configured

@@ -11,16 +11,9 @@ from hypothesis import strategies as st
 
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.domains.blocks import Blocks, box_blocks
-from ldpstream.mechanisms.exact.dyadic import budget, exp_floor
+from ldpstream.mechanisms.exact.dyadic import budget, exp_floor, float_below
 from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
 from ldpstream.mechanisms.families.lip.lip import Lip
-from ldpstream.mechanisms.policies.budgets import (
-    block_budget,
-    by_entries,
-    float_below,
-    l1_budget,
-    scaled,
-)
 from ldpstream.mechanisms.policies.graph import GraphPolicy
 from ldpstream.mechanisms.policies.implication import implies
 from ldpstream.mechanisms.policies.matrix import MatrixPolicy
@@ -47,7 +40,7 @@ POLICIES: dict[str, Policy] = {
 @pytest.mark.parametrize("name", POLICIES)
 def test_blocks_satisfy_the_policy_and_no_larger_budget_does(name: str):
     policy = POLICIES[name]
-    allowed = block_budget(policy)
+    allowed = policy.block_budget()
     epsilon = float_below(allowed.epsilon)
     assert implies(BlockPolicy(epsilon, allowed.blocks), policy) is None
     assert implies(BlockPolicy(epsilon * 1.001, allowed.blocks), policy) is not None
@@ -56,7 +49,7 @@ def test_blocks_satisfy_the_policy_and_no_larger_budget_does(name: str):
 @pytest.mark.parametrize("name", POLICIES)
 def test_blocks_are_the_finest_and_the_protected_values_those_of_finite_rows(name: str):
     policy = POLICIES[name]
-    allowed, finite = block_budget(policy), np.isfinite(policy.matrix())
+    allowed, finite = policy.block_budget(), np.isfinite(policy.matrix())
     np.fill_diagonal(finite, False)
     protected = np.flatnonzero(finite.any(axis=1))
     np.testing.assert_array_equal(allowed.protected, protected)
@@ -71,7 +64,7 @@ def test_blocks_are_the_finest_and_the_protected_values_those_of_finite_rows(nam
 @pytest.mark.parametrize("name", POLICIES)
 def test_steps_satisfy_the_policy(name: str):
     policy = POLICIES[name]
-    step = float_below(l1_budget(policy, SHAPE))
+    step = float_below(policy.l1_budget(SHAPE))
     assert implies(MetricPolicy(step, SHAPE), policy) is None
 
 
@@ -79,7 +72,7 @@ def test_steps_satisfy_the_policy(name: str):
 def test_no_larger_step_satisfies_the_policy(name: str):
     """An L2 policy's own step is rounded down for all shapes at once."""
     policy = POLICIES[name]
-    larger = 1.001 * float_below(l1_budget(policy, SHAPE))
+    larger = 1.001 * float_below(policy.l1_budget(SHAPE))
     assert implies(MetricPolicy(larger, SHAPE), policy) is not None
 
 
@@ -95,32 +88,32 @@ def test_nothing_protected_and_nothing_allowed_are_refused():
     equal = MatrixPolicy.of([[0, 0], [1, 0]])
     for policy in (free, equal):
         with pytest.raises(SpecError):
-            block_budget(policy)
+            policy.block_budget()
         with pytest.raises(SpecError):
-            l1_budget(policy, (2,))
+            policy.l1_budget((2,))
     with pytest.raises(SpecError):
-        l1_budget(BlockPolicy(1.0, Blocks(np.arange(12))), SHAPE)
+        BlockPolicy(1.0, Blocks(np.arange(12))).l1_budget(SHAPE)
 
 
 @pytest.mark.parametrize("name", POLICIES)
 def test_scaling_multiplies_every_entry(name: str):
     policy = POLICIES[name]
-    np.testing.assert_allclose(scaled(policy, 0.5).matrix(), 0.5 * policy.matrix(), rtol=1e-12)
-    assert scaled(BinaryPolicy(1.0, float("inf")), 3.0) == BinaryPolicy(3.0, float("inf"))
+    np.testing.assert_allclose(policy.scaled(0.5).matrix(), 0.5 * policy.matrix(), rtol=1e-12)
+    assert BinaryPolicy(1.0, float("inf")).scaled(3.0) == BinaryPolicy(3.0, float("inf"))
     for factor in (0.0, -1.0, float("inf"), float("nan")):
         with pytest.raises(SpecError):
-            scaled(policy, factor)
+            policy.scaled(factor)
 
 
 def test_scaling_changes_budgets_alone():
     policy = MetricPolicy(0.5, SHAPE, (1.0, 2.0))
-    assert scaled(policy, 2.0) == replace(policy, epsilon=1.0)
+    assert policy.scaled(2.0) == replace(policy, epsilon=1.0)
 
 
 def test_the_stand_in_for_lip_implies_it_at_every_prior_of_a_level():
     """Of every channel for the stand-in the posterior is within e^+-eps of each prior's odds."""
     lip = INSTANCES["lip:levels"]
-    policy = by_entries(lip.policy)
+    policy = lip.policy.by_entries()
     assert isinstance(policy, BlockPolicy)
     assert isinstance(lip, Lip)
     odds = exp_floor(budget(policy.epsilon))
@@ -134,6 +127,6 @@ def test_the_stand_in_for_lip_implies_it_at_every_prior_of_a_level():
             for chance in (zero, one):
                 assert chance <= odds * mixed
                 assert mixed <= odds * chance
-    assert by_entries(POLICIES["l1"]) is POLICIES["l1"]
+    assert POLICIES["l1"].by_entries() is POLICIES["l1"]
     thirds = PriorPolicy(0.5, (Fraction(1, 3), Fraction(2, 3)))
-    assert by_entries(thirds) == BlockPolicy(0.5, Blocks.one(2))
+    assert thirds.by_entries() == BlockPolicy(0.5, Blocks.one(2))

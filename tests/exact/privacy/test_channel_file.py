@@ -21,7 +21,7 @@ from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.policies.matrix import MatrixPolicy
 from ldpstream.mechanisms.policies.metric import MetricPolicy
 from ldpstream.mechanisms.policies.prior import PriorPolicy
-from ldpstream.mechanisms.policies.tabled import policy_document, read_policy_document, tabled
+from ldpstream.mechanisms.policies.tabled import read_policy_document, tabled
 
 CHANNELS = Path(__file__).parents[2] / "vectors" / "channels"
 NAMES = ["asymmetric.json", "classical.json", "graph.json", "line.json", "lip.json"]
@@ -216,7 +216,7 @@ def test_policies_come_back_exactly():
         PriorPolicy(0.5, (Fraction(1, 3), Fraction(2, 3))),
     ]
     for policy in policies:
-        again = read_policy_document(json.loads(json.dumps(policy_document(policy))))
+        again = read_policy_document(json.loads(json.dumps(policy.document())))
         assert again == policy
     line, metric = tabled(MetricPolicy(0.3, (5,))), MetricPolicy(0.3, (5,))
     assert all(line.entry(x, z) == metric.entry(x, z) for x in range(5) for z in range(5))

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ldpstream.mechanisms.base.canonical import text_table
 from ldpstream.mechanisms.families.matrix.strategy import Strategy, strategy_tables
-from ldpstream.mechanisms.interface.mechanism import text_table
 from tests.exact.wire.test_vectors import SPECS, read, spec_of
 from tests.stream.cli import configured, invoke
 

@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 
 from ldpstream.mechanisms import CollectionSpec, FrameError, decode_frame, encode_frame
-from ldpstream.mechanisms.policies.composition import largest_loss
 from ldpstream.mechanisms.wire.one_report import OneReport
 from tests.exact.enumeration import Scripted, words_in
 
@@ -104,7 +103,7 @@ LOSSES = read("losses.json")
 
 @pytest.mark.parametrize("vector", read("devices.json"), ids=name_of)
 def test_the_largest_losses_are_those_listed(vector: dict):
-    assert largest_loss(spec_of(vector).mechanism.policy) == Fraction(LOSSES[vector["name"]])
+    assert spec_of(vector).mechanism.policy.largest_loss() == Fraction(LOSSES[vector["name"]])
 
 
 @pytest.mark.parametrize("vector", TOKENS["tokens"], ids=lambda v: v["token"])
