@@ -66,7 +66,7 @@ def discover(
     words of a finished one.
     """
     config, collection = load_collection(config_file, name)
-    if not isinstance(collection.spec.domain, Words):
+    if collection.spec.words is None:
         raise Refused(f"collection.{name}.domain: expected words, {{ words = {{ bits = 32 }} }}")
     run = _Run(config, collection, url or f"http://{config.worker.http}", token)
     document = broker.run(run.words(start), config.kafka, config_file)

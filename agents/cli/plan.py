@@ -17,7 +17,6 @@ from ldpstream.estimators.planning.choices import (
 )
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.base.lazy import brought
-from ldpstream.mechanisms.domains.words import Words
 from ldpstream.mechanisms.ledger.spent import read_budget
 from ldpstream.mechanisms.ledger.spread import MAX_SPREAD_WINDOWS
 
@@ -123,7 +122,7 @@ def plan(
     from ldpstream.agents.cli.plans.planner import UNKNOWN_WORDS
     from ldpstream.agents.cli.plans.request import PlanRequest
 
-    if isinstance(collection.spec.domain, Words):
+    if collection.spec.words is not None:
         raise Refused(UNKNOWN_WORDS.format(name))
     run_plan(
         PlanRequest(collection=collection, needs_channel=optimise is not None, **options),

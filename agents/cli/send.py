@@ -35,7 +35,6 @@ from ldpstream.agents.cli.terminal.values import read_values
 from ldpstream.agents.config import CollectionConfig, KafkaConfig
 from ldpstream.agents.device import Sender
 from ldpstream.mechanisms.base.arrays import Integers
-from ldpstream.mechanisms.domains.words import Words
 from ldpstream.mechanisms.interface.mechanism import Reports
 from ldpstream.mechanisms.ledger import Ledger, Release
 from ldpstream.mechanisms.wire.one_report import Tokens
@@ -145,7 +144,7 @@ def send(
         ledger, arrived = None, None
         if ledger_file is not None:
             ledger = stack.enter_context(opened(collection, ledger_file, spending))
-        if isinstance(collection.spec.domain, Words):
+        if collection.spec.words is not None:
             collection = broker.run(_in_round(config.kafka, collection), config.kafka, config_file)
         if ledger is not None:
             waiting = PendingReports(ledger, collection, values, how, size=size)

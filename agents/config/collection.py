@@ -35,7 +35,6 @@ from ldpstream.agents.config.windows import check_devices, read_spread, window_s
 from ldpstream.agents.state.blocks import blocks_of_reports
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.mechanisms.base.errors import SpecError
-from ldpstream.mechanisms.domains.words import Words
 from ldpstream.mechanisms.policies.policy import BlockPolicy
 from ldpstream.mechanisms.registry.registry import check_id
 from ldpstream.mechanisms.wire.spec import CollectionSpec
@@ -86,8 +85,8 @@ class CollectionConfig:
         of_blocks = self.minimum_block if _discloses_blocks(self.spec) else None
         records = bool(self.spec.attributes)
         further: list[str] = []
-        if isinstance(self.spec.domain, Words):
-            further.append(words_sentence(self.spec, self.spec.domain))
+        if self.spec.words is not None:
+            further.append(words_sentence(self.spec, self.spec.words))
         elif self.spec.hold is not None:
             further.append(hold_sentence(self.spec, self.spec.hold, self.window.pane_ms))
         elif self.spread is not None:
@@ -169,8 +168,7 @@ def read_collection(
         )
     _check_minimum_block(f"{path}.minimum_block", table, spec)
     check_devices(path, window, spec, spread=table.spread is not None)
-    words = isinstance(spec.domain, Words)
-    if words and (window.hop_ms != window.size_ms or table.spread is not None):
+    if spec.words is not None and (window.hop_ms != window.size_ms or table.spread is not None):
         raise ConfigError(
             f"{path}.domain.words",
             "expected windows that do not overlap, one per round, and no spread: a device itself "
@@ -180,7 +178,9 @@ def read_collection(
         name=name,
         spec=spec,
         window=window,
-        topics=Topics.derive(spec.topic, worker_id=worker_id, collection=name, words=words),
+        topics=Topics.derive(
+            spec.topic, worker_id=worker_id, collection=name, words=spec.words is not None
+        ),
         partitions=table.partitions,
         retention_ms=table.retention,
         minimum=table.minimum,

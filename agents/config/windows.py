@@ -16,7 +16,6 @@ from ldpstream.agents.state.calendar import DAY_MS, WEEK_MS, Calendar, offsets_d
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.base.times import format_duration
-from ldpstream.mechanisms.domains.words import Words
 from ldpstream.mechanisms.ledger.spread import MAX_SPREAD_WINDOWS
 from ldpstream.mechanisms.policies.budgets import MAX_LISTED_VALUES
 from ldpstream.mechanisms.wire.spec import CollectionSpec
@@ -82,7 +81,7 @@ def check_devices(path: str, window: WindowSpec, spec: CollectionSpec, *, spread
         "one_report": spec.one_report is not None,
         "hold": spec.hold is not None,
         "spread": spread,
-        "domain.words": isinstance(spec.domain, Words),
+        "domain.words": spec.words is not None,
     }
     rule = next((name for name, used in rules.items() if used), None)
     if window.calendar is None or rule is None:

@@ -24,8 +24,7 @@ from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.windows import NEVER, Name
 from ldpstream.mechanisms.base.checks import number_text
 from ldpstream.mechanisms.base.times import parse_time
-from ldpstream.mechanisms.domains.attributes import Attributes
-from ldpstream.mechanisms.domains.parse import Domain, Labels
+from ldpstream.mechanisms.domains.parse import Domain
 
 _BY_PARTITION = ("collection", "partition")
 _BY_QUERY = ("collection", "query")
@@ -327,13 +326,13 @@ def query_gauges(document: EstimateDocument, domain: Domain) -> Iterator[QueryGa
 
     For records: those of each attribute, as `ATTRIBUTE.QUERY`.
     """
-    if isinstance(domain, Attributes):
+    if domain.members:
         for about in document.attributes:
-            attribute_domain = domain.domains[domain.names.index(about.attribute or "")].estimated
+            attribute_domain = domain.members[about.attribute or ""].estimated
             for gauge in query_gauges(about, attribute_domain):
                 yield replace(gauge, query=f"{about.attribute}.{gauge.query}")
         return
-    named = isinstance(domain, Labels) and len(document.distribution) == domain.size
+    named = domain.kind == "values" and len(document.distribution) == domain.size
     for rank, entry in enumerate(document.distribution, start=1):
         query = f"value:{entry.value}" if named else f"top:{rank}"
         yield QueryGauge(query, entry.share, entry.low, entry.high)

@@ -29,14 +29,8 @@ from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import NEVER, WindowSpec
 from ldpstream.mechanisms.base.times import EARLIEST_MS, LATEST_MS, format_time
 from ldpstream.mechanisms.domains.attributes import Attributes
-from ldpstream.mechanisms.domains.pair import Pair
 from ldpstream.mechanisms.domains.parse import (
     Domain,
-    Grid,
-    Interval,
-    Lattice,
-    RoundedInterval,
-    Size,
 )
 from ldpstream.mechanisms.exact.entropy import WORD
 
@@ -124,29 +118,13 @@ def _windows(window: WindowSpec) -> Windows:
 
 
 def _domain(domain: Domain) -> DomainShape:
-    numbers = domain.interval if isinstance(domain, RoundedInterval) else domain
-    bounds = numbers.bounds if isinstance(numbers, Interval) else None
     return DomainShape(
-        kind=_kind(domain),
+        kind=domain.kind,
         shape=list(domain.shape),
         ordered=domain.ordered,
-        intervals=None if bounds is None else [list(ends) for ends in bounds],
-        rounded=isinstance(domain, RoundedInterval),
+        intervals=[[axis.low, axis.high] for axis in domain.axes] or None,
+        rounded=domain.rounded,
     )
-
-
-def _kind(domain: Domain) -> str:
-    if isinstance(domain, Interval | RoundedInterval):
-        return "interval"
-    if isinstance(domain, Attributes):
-        return "attributes"
-    if isinstance(domain, Pair):
-        return "pair"
-    if isinstance(domain, Size):
-        return "size"
-    if isinstance(domain, Grid):
-        return "grid"
-    return "sizes" if isinstance(domain, Lattice) else "values"
 
 
 def describe_window(window: WindowSpec, info: WindowInfo) -> WindowState:

@@ -67,6 +67,7 @@ class Attributes(Domain):
             probabilities are not above 0 with sum 1.
     """
 
+    kind: ClassVar[str] = "attributes"
     names: tuple[str, ...]
     domains: tuple[Domain, ...]
     probabilities: tuple[int, ...]
@@ -86,10 +87,13 @@ class Attributes(Domain):
         return f"a record with a value for each of {', '.join(self.given)}"
 
     @cached_property
+    def members(self) -> Mapping[str, Domain]:
+        return dict(zip(self.names, self.domains, strict=True))
+
+    @cached_property
     def given(self) -> Mapping[str, Domain]:
         """The attributes that records hold, in order: all except pairs."""
-        pairs = zip(self.names, self.domains, strict=True)
-        return {name: domain for name, domain in pairs if not isinstance(domain, Pair)}
+        return {name: domain for name, domain in self.members.items() if domain.kind != "pair"}
 
     @cached_property
     def starts(self) -> tuple[int, ...]:
@@ -97,7 +101,7 @@ class Attributes(Domain):
         return tuple(accumulate((domain.size for domain in self.domains[:-1]), initial=0))
 
     @cached_property
-    def columns(self) -> tuple[str, ...]:
+    def column_names(self) -> tuple[str, ...]:
         """The names of the columns of a row of text; with several dimensions `NAME.1`, `NAME.2`."""
         found: list[str] = []
         for name, domain in self.given.items():
@@ -142,7 +146,7 @@ class Attributes(Domain):
         return self.drawn(placed, entropy)
 
     def place_columns(self, rows: Sequence[Sequence[str]], *, entropy: Entropy) -> Indices:
-        """Do the same as `place` for rows of text, with the cells named by `columns`."""
+        """Do the same as `place` for rows of text, with the cells named by `column_names`."""
         cells = self._cells(rows)
         placed = self._found(cells, lambda domain, own: domain.place_columns(own, entropy=entropy))
         return self.drawn(placed, entropy)
@@ -220,9 +224,9 @@ class Attributes(Domain):
 
     def _cells(self, rows: Sequence[Sequence[str]]) -> list[list[Sequence[str]]]:
         for position, row in enumerate(rows):
-            if len(row) != len(self.columns):
+            if len(row) != len(self.column_names):
                 self.parse_columns(rows[:position])
-                what = f"{len(self.columns)} columns, {', '.join(self.columns)}"
+                what = f"{len(self.column_names)} columns, {', '.join(self.column_names)}"
                 raise ValueOutsideDomainError(position, what)
         widths = [len(domain.shape) for domain in self.given.values()]
         ends = list(accumulate(widths, initial=0))

@@ -5,7 +5,7 @@ fingerprint hashes its canonical form.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from math import prod
 from typing import Any, ClassVar
@@ -16,6 +16,7 @@ from ldpstream.mechanisms.base.arrays import Indices
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.checks import describe, is_whole
 from ldpstream.mechanisms.base.errors import SpecError, ValueOutsideDomainError
+from ldpstream.mechanisms.domains.axis import Axis
 from ldpstream.mechanisms.exact.entropy import Entropy
 
 MAX_VALUES = 10_000_000
@@ -42,8 +43,14 @@ class Domain(ABC):
     Constructors raise `SpecError`, whose path is the key within the `domain` table.
     """
 
+    kind: ClassVar[str] = "values"
+    """The form of the `domain` table: its key, `pair` for two attributes, else `values`."""
     ordered: ClassVar[bool]
     """Whether ranges make sense, in every dimension."""
+    whole: ClassVar[bool] = False
+    """Whether every number among its labels is whole."""
+    rounded: ClassVar[bool] = False
+    """Whether numbers are rounded to its values at random."""
 
     @property
     @abstractmethod
@@ -104,6 +111,44 @@ class Domain(ABC):
     def size(self) -> int:
         """Number of values k."""
         return prod(self.shape)
+
+    @property
+    def ends(self) -> Sequence[tuple[float, float]] | None:
+        """The least and the largest number of each dimension; None if there are none."""
+        return None
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        """The interval of real numbers of each dimension; none for other values."""
+        return ()
+
+    @property
+    def widths(self) -> tuple[float, ...] | None:
+        """The distance between neighbouring edges of each of these intervals, if there are any."""
+        return None
+
+    @property
+    def largest_weight(self) -> int | None:
+        """The largest weight that a label may hold; None if labels hold no weights."""
+        return None
+
+    @property
+    def members(self) -> Mapping[str, "Domain"]:
+        """The domains of a record's attributes by name, pairs included; none for other values."""
+        return {}
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """The names of the columns of a row of text, if they have names."""
+        return ()
+
+    def check_use(self, table: Mapping[str, object], path: str, *, in_blocks: bool) -> None:
+        """Refuse keys of a collection's table that these values do not allow: by default none.
+
+        Raises:
+            SpecError: naming the key and what was expected.
+        """
+        del table, path, in_blocks
 
     @cached_property
     def estimated(self) -> "Domain":

@@ -16,9 +16,6 @@ from ldpstream.mechanisms.base.checks import real_number
 from ldpstream.mechanisms.base.errors import ValueOutsideDomainError
 from ldpstream.mechanisms.base.numbers import parse_real
 from ldpstream.mechanisms.domains.base import Domain
-from ldpstream.mechanisms.domains.interval import Interval
-from ldpstream.mechanisms.domains.lattice import Lattice
-from ldpstream.mechanisms.domains.rounded_interval import RoundedInterval
 
 Number = int | float
 
@@ -114,7 +111,7 @@ def nearest_label(domain: Domain, label: Any) -> Number | list[Number] | None:
 
 def has_ends(domain: Domain) -> bool:
     """Return whether each coordinate of a domain has a least and a largest number."""
-    return isinstance(domain, Interval | RoundedInterval | Lattice)
+    return domain.ends is not None
 
 
 def nearest(domain: Domain, row: Sequence[object]) -> list[Number] | None:
@@ -127,14 +124,8 @@ def nearest(domain: Domain, row: Sequence[object]) -> list[Number] | None:
     >>> nearest(Grid(3, 5), ["-2", "4"]), nearest(Grid(3, 5), ["one", "4"])
     ([0, 4], None)
     """
-    whole = isinstance(domain, Lattice)
-    if isinstance(domain, Lattice):
-        ends: Sequence[tuple[Number, Number]] = [(0, extent - 1) for extent in domain.shape]
-    elif isinstance(domain, Interval):
-        ends = domain.bounds
-    elif isinstance(domain, RoundedInterval):
-        ends = domain.interval.bounds
-    else:
+    ends, whole = domain.ends, domain.whole
+    if ends is None:
         return None
     numbers = [parse_real(one) if isinstance(one, str) else real_number(one) for one in row]
     if len(numbers) != len(ends) or any(number != number for number in numbers):

@@ -27,6 +27,7 @@ class Interval(Domain):
     refused.
     """
 
+    kind: ClassVar[str] = "interval"
     bounds: tuple[tuple[float, float], ...]
     bins: tuple[int, ...]
     ordered: ClassVar[bool] = True
@@ -41,6 +42,10 @@ class Interval(Domain):
                 raise SpecError(key, f"[low, high], finite and low < high, got [{low}, {high}]")
         if not all(axis.is_resolved for axis in self.axes):
             raise SpecError("bins", "bins wide enough for double precision")
+
+    @property
+    def ends(self) -> tuple[tuple[float, float], ...]:
+        return self.bounds
 
     @cached_property
     def axes(self) -> tuple[Axis, ...]:

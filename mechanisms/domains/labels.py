@@ -55,6 +55,7 @@ class Labels(Domain):
 
     values: tuple[str | int, ...]
     ordered: ClassVar[bool] = False
+    whole: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_size(len(self.values), "values")

@@ -19,7 +19,13 @@ from ldpstream.mechanisms.domains.base import Domain, check_extents, check_size
 class Lattice(Domain):
     """Integer coordinates: a label is an integer, or a list of D integers in D > 1 dimensions."""
 
+    kind: ClassVar[str] = "sizes"
     ordered: ClassVar[bool] = True
+    whole: ClassVar[bool] = True
+
+    @property
+    def ends(self) -> list[tuple[float, float]]:
+        return [(0, extent - 1) for extent in self.shape]
 
     @property
     def expected(self) -> str:
@@ -87,6 +93,7 @@ class Lattice(Domain):
 class Size(Lattice):
     """The integers `0..values-1`."""
 
+    kind: ClassVar[str] = "size"
     values: int
 
     def __post_init__(self) -> None:
@@ -106,6 +113,7 @@ class Size(Lattice):
 class Grid(Lattice):
     """Cells of a map: `rows` x `columns`."""
 
+    kind: ClassVar[str] = "grid"
     rows: int
     columns: int
 

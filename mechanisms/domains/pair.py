@@ -21,6 +21,7 @@ class Pair(Domain):
         SpecError: if there are more combinations than a domain may have values.
     """
 
+    kind: ClassVar[str] = "pair"
     names: tuple[str, str]
     parts: tuple[Domain, Domain]
     ordered: ClassVar[bool] = False

@@ -169,7 +169,7 @@ def parse_blocks(given: object, domain: Domain, path: str) -> Blocks:
         raise SpecError(path, f"a number, [h, w] on a grid, or lists, got {describe(given)}")
     if all(isinstance(block, list) for block in given):
         return listed_blocks(domain.size, _indices(given, domain, path), path)
-    if isinstance(domain, Lattice) and len(domain.shape) > 1:
+    if domain.whole and len(domain.shape) > 1:
         return box_blocks(domain.shape, given, path)
     raise SpecError(path, "a number of values, or a list of lists of values")
 

@@ -41,6 +41,8 @@ class RoundedInterval(Domain):
     `(r - 1)/(1 + f (r - 1))`, is at most epsilon in size.
     """
 
+    kind: ClassVar[str] = "interval"
+    rounded: ClassVar[bool] = True
     interval: Interval
     ordered: ClassVar[bool] = True
 
@@ -54,6 +56,10 @@ class RoundedInterval(Domain):
     def shape(self) -> tuple[int, ...]:
         """Number of edges of each dimension."""
         return tuple(bins + 1 for bins in self.interval.bins)
+
+    @property
+    def ends(self) -> tuple[tuple[float, float], ...]:
+        return self.interval.bounds
 
     @property
     def axes(self) -> tuple[Axis, ...]:

@@ -8,7 +8,6 @@ from operator import index
 
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.base.times import EARLIEST_MS, LATEST_MS, format_time, resemble_seconds
-from ldpstream.mechanisms.domains.words import Words
 from ldpstream.mechanisms.ledger.errors import BudgetError, LedgerError
 from ldpstream.mechanisms.ledger.spent import read_budget
 from ldpstream.mechanisms.ledger.spread import MAX_SPREAD_WINDOWS, Spread, shared_out
@@ -75,7 +74,8 @@ class Terms:
             spec.fingerprint: (spec, index(window_ms)) for spec, window_ms in specs
         }
         self._horizon_ms = None if horizon_ms is None else index(horizon_ms)
-        self._budget = self._read_budget(budget)
+        self._policy = self._read_policy(budget) if isinstance(budget, Policy) else None
+        self._limit = None if isinstance(budget, Policy) else read_budget(budget)
         for spec, window_ms in self.specs.values():
             if window_ms < 1 or not self._divides(window_ms):
                 raise LedgerError(
@@ -87,7 +87,7 @@ class Terms:
                     f"{spec.name}: expected windows of {spec.one_report.window_ms} ms, as its "
                     f"one_report has them, got {window_ms} ms"
                 )
-            if isinstance(spec.domain, Words) and (spread or horizon_ms is not None):
+            if spec.words is not None and (spread or horizon_ms is not None):
                 raise LedgerError(
                     f"{spec.name}: expected a budget for ever, without horizon and spread: a "
                     "device takes part in one round of a run, and what all runs spend adds up"
@@ -129,9 +129,7 @@ class Terms:
         horizon_ms = self._horizon_ms
         return horizon_ms is None or (horizon_ms > 0 and horizon_ms % window_ms == 0)
 
-    def _read_budget(self, given: Budget) -> Policy | Fraction:
-        if not isinstance(given, Policy):
-            return read_budget(given)
+    def _read_policy(self, given: Policy) -> Policy:
         sizes = {spec.charged.size for spec, _ in self.specs.values()}
         domains = {str(spec.domain.canonical()) for spec, _ in self.specs.values()}
         if sizes != {given.size} or len(domains) > 1 or given.size > _MAX_COMPARED_VALUES:
@@ -151,7 +149,7 @@ class Terms:
         path, known = store.path, store.specs()
         for fingerprint, one in known.items():
             if fingerprint not in self.specs:
-                if isinstance(self._budget, Policy):
+                if self._policy is not None:
                     raise LedgerError(
                         f"{path}: expected the spec {fingerprint.hex()} of {one.name} among the "
                         "collections, because the file holds reports of it"
@@ -187,9 +185,9 @@ class Terms:
         In the discovery of words this is one round of a run, which is the period.
         """
         horizon_ms, window_ms = self._horizon_ms, self.window_ms(spec)
-        if isinstance(spec.domain, Words):
-            run_ms = spec.domain.rounds * window_ms
-            return Share(start_ms - start_ms % run_ms, spec.domain.rounds, 1)
+        if spec.words is not None:
+            run_ms = spec.words.rounds * window_ms
+            return Share(start_ms - start_ms % run_ms, spec.words.rounds, 1)
         if self._spread is None or horizon_ms is None:
             return None
         first_ms = None if self._spread == "rolling" else start_ms - start_ms % horizon_ms
@@ -227,18 +225,17 @@ class Terms:
         if self._is_charged(store, spec, start_ms):
             return
         losses = {fingerprint: one.loss for fingerprint, one in known.items()} | self._losses
-        budget, asked = self._budget, losses[spec.fingerprint]
+        asked = losses[spec.fingerprint]
         for before in self._stretches(store, known, start_ms):
             if not self._allows(before + Counter([spec.fingerprint]), losses):
                 spent = sum((n * losses[one] for one, n in before.items()), Fraction(0))
-                allowed = None if isinstance(budget, Policy) else budget
-                raise BudgetError(spec.name, spent=spent, asked=asked, allowed=allowed)
+                raise BudgetError(spec.name, spent=spent, asked=asked, allowed=self._limit)
         if spec.fingerprint not in known:
             store.add_spec(Known(spec.fingerprint, spec.name, self.window_ms(spec), asked))
 
     def _check_round(self, spec: CollectionSpec, start_ms: int) -> None:
         """Refuse a window other than that of the spec's round."""
-        asked = spec.domain.round if isinstance(spec.domain, Words) else None
+        asked = None if spec.words is None else spec.words.round
         own = start_ms, start_ms + self.window_ms(spec)
         if asked is not None and (asked.start_ms, asked.end_ms) != own:
             raise LedgerError(
@@ -257,10 +254,10 @@ class Terms:
 
     def _allows(self, counts: Mapping[bytes, int], losses: Mapping[bytes, Fraction]) -> bool:
         """Return whether these numbers of reports of each spec together are within the budget."""
-        if isinstance(self._budget, Policy):
-            return first_beyond(self._added_up(counts), self._budget) is None
+        if self._policy is not None:
+            return first_beyond(self._added_up(counts), self._policy) is None
         spent = sum((n * losses[one] for one, n in counts.items()), Fraction(0))
-        return spent <= self._budget
+        return self._limit is None or spent <= self._limit
 
     def _stretches(
         self, store: LedgerStore, known: Mapping[bytes, Known], start_ms: int

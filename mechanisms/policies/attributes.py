@@ -10,7 +10,7 @@ epsilon is the smaller one. Records that differ in it differ in one of both, who
 smaller, and infinite where the pair's blocks differ: the maximum stays.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
@@ -59,7 +59,7 @@ class AttributesPolicy(Policy):
     def unprotected(self) -> str:
         own = [
             f"{name}: {part.unprotected}"
-            for name, part in zip(self.names, self.parts, strict=True)
+            for name, part in self.members.items()
             if part.unprotected is not None
         ]
         return "; ".join(["which attribute was drawn, whatever the values are", *own])
@@ -70,6 +70,10 @@ class AttributesPolicy(Policy):
             for value, other in part.pairs():
                 yield start + value, start + other
 
+    @property
+    def members(self) -> Mapping[str, Policy]:
+        return dict(zip(self.names, self.parts, strict=True))
+
     def largest_loss(self) -> Fraction:
         return max(part.largest_loss() for part in self.parts)
 
@@ -78,9 +82,7 @@ class AttributesPolicy(Policy):
             "kind": "attributes",
             "size": self.size,
             "records": "the largest entry of their attributes",
-            "attributes": {
-                name: part.describe() for name, part in zip(self.names, self.parts, strict=True)
-            },
+            "attributes": {name: part.describe() for name, part in self.members.items()},
         }
 
     @property

@@ -8,9 +8,7 @@ from types import MappingProxyType
 from ldpstream.mechanisms.base.checks import check_keys, describe, read_epsilon
 from ldpstream.mechanisms.base.errors import SpecError, ValueOutsideDomainError, within
 from ldpstream.mechanisms.domains.base import Domain
-from ldpstream.mechanisms.domains.interval import Interval
 from ldpstream.mechanisms.domains.parse import parse_blocks
-from ldpstream.mechanisms.domains.rounded_interval import RoundedInterval
 from ldpstream.mechanisms.exact.dyadic import SMALLEST_EPSILON, budget, log_bounds
 from ldpstream.mechanisms.policies.file import read_edges, read_matrix
 from ldpstream.mechanisms.policies.matrix import MatrixPolicy
@@ -121,12 +119,12 @@ def _lp(given: _Given) -> Policy:
             f"an ordered domain with {metric} (size, sizes, grid or interval), got labels",
         )
     p = {"l1": 1, "l2": 2}.get(str(metric), given.table.get("p"))
-    widths = domain.widths if isinstance(domain, Interval | RoundedInterval) else None
-    rounded = isinstance(domain, RoundedInterval)
     scale = _scale(given.table.get("scale"), f"{key}.scale")
     epsilon = read_step_epsilon(given.need_epsilon(), domain, f"{given.path}.epsilon")
     with within(key):
-        return MetricPolicy(epsilon, domain.shape, widths, rounded, p=check_p(p), scale=scale)
+        return MetricPolicy(
+            epsilon, domain.shape, domain.widths, domain.rounded, p=check_p(p), scale=scale
+        )
 
 
 def _scale(given: object, path: str) -> tuple[float, ...] | None:
@@ -197,7 +195,7 @@ def refuse_rounding(domain: Domain, path: str) -> None:
     Raises:
         SpecError: naming `domain.rounding` of the collection.
     """
-    if isinstance(domain, RoundedInterval):
+    if domain.rounded:
         raise SpecError(f"{path}.domain.rounding", "a mechanism with a budget for each step")
 
 
@@ -212,7 +210,7 @@ def read_step_epsilon(given: object, domain: Domain, path: str) -> float:
         SpecError: if epsilon is not a finite number above 0.
     """
     epsilon = read_epsilon(given, path)
-    if not isinstance(domain, RoundedInterval):
+    if not domain.rounded:
         return epsilon
     step, _ = log_bounds(1 + budget(epsilon))
     if step <= 0.0:

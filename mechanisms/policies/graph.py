@@ -96,6 +96,9 @@ class GraphPolicy(Policy):
         arc = self.arcs.get((value, other))
         return (arc is not None and arc <= allowed) or super().is_within(value, other, allowed)
 
+    def least_budgets(self) -> Iterator[Fraction]:
+        return iter(self.arcs.values())
+
     def largest_loss(self) -> Fraction:
         self._check_listed(" to add up budgets that are given one by one")
         lengths = (max(self._shortest(source).values()) for source in range(self.size))

@@ -86,6 +86,9 @@ class LipPolicy(Policy):
             max(ratio for level in range(len(self.levels)) for ratio in self._ratios(level))
         )
 
+    def least_budgets(self) -> Iterator[Fraction]:
+        return (level.epsilon for level in self.levels)
+
     def largest_loss(self) -> Fraction:
         return self.implied
 

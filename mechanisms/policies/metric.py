@@ -161,9 +161,11 @@ class MetricPolicy(Policy):
     def largest_loss(self) -> Fraction:
         return self.entry(0, self.size - 1)  # opposite corners
 
+    def least_budgets(self) -> Iterator[Fraction]:
+        yield min(self.entry(0, stride) for stride in unit_strides(self.shape))
+
     def block_budget(self) -> BlockBudget:
-        least = min(self.entry(0, stride) for stride in unit_strides(self.shape))
-        return BlockBudget(least, Blocks.one(self.size), np.arange(self.size))
+        return BlockBudget(min(self.least_budgets()), Blocks.one(self.size), np.arange(self.size))
 
     def l1_budget(self, shape: Sequence[int]) -> Fraction:
         return self.step if self.shape == tuple(shape) else super().l1_budget(shape)

@@ -8,7 +8,7 @@ iff `Q[x, y] <= e^E[x, x'] Q[x', y]` for all x, x', y. Entries are exact rationa
 import hashlib
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -58,6 +58,11 @@ class Policy(ABC):
     def unprotected(self) -> str | None:
         """Return which ordered pairs are unprotected, or None if all are protected."""
 
+    @property
+    def members(self) -> Mapping[str, "Policy"]:
+        """The policies of a record's attributes by name; none for other values."""
+        return {}
+
     def pairs(self) -> Iterator[tuple[int, int]]:
         """Yield ordered pairs of different values whose budgets imply those of all others.
 
@@ -96,6 +101,10 @@ class Policy(ABC):
     def _check_listed(self, why: str = "") -> None:
         if self.size > MAX_LISTED_VALUES:
             raise SpecError("policy", f"at most {MAX_LISTED_VALUES} values{why}, got {self.size}")
+
+    def least_budgets(self) -> Iterator[Fraction]:
+        """Yield the least finite budget above 0, or several that include it; none if none is."""
+        return (entry for *_, entry in self.constraints() if entry)
 
     def largest_loss(self) -> Fraction:
         """Return the largest finite budget of any ordered pair: the most that one report loses.
@@ -282,6 +291,9 @@ class HighLowPolicy(Policy):
         mask[list(self.sensitive)] = True
         return mask[values]
 
+    def least_budgets(self) -> Iterator[Fraction]:
+        yield budget(self.epsilon)
+
     def largest_loss(self) -> Fraction:
         return budget(self.epsilon)
 
@@ -342,6 +354,9 @@ class BlockPolicy(Policy):
         """Return which pairs have a budget, bool of the indices' shape."""
         of = self.blocks.of_value
         return np.equal(of[values], of[others])
+
+    def least_budgets(self) -> Iterator[Fraction]:
+        yield budget(self.epsilon)
 
     def largest_loss(self) -> Fraction:
         return budget(self.epsilon)
@@ -406,6 +421,9 @@ class PublicWeightPolicy(Policy):
         for value, other in self.values.pairs():
             for weight in range(self.weights):
                 yield value * self.weights + weight, other * self.weights + weight
+
+    def least_budgets(self) -> Iterator[Fraction]:
+        return self.values.least_budgets()
 
     def largest_loss(self) -> Fraction:
         return self.values.largest_loss()

@@ -1,7 +1,7 @@
 """Localized information privacy of k values under one prior ([LIP] Definition 3)."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -57,6 +57,9 @@ class PriorPolicy(Policy):
     @property
     def unprotected(self) -> None:
         return
+
+    def least_budgets(self) -> Iterator[Fraction]:
+        yield self.budget
 
     def largest_loss(self) -> Fraction:
         return self.entry(0, 1)

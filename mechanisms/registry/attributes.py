@@ -33,9 +33,7 @@ from ldpstream.mechanisms.families.sampled.sampled import MOST_ATTRIBUTES, Sampl
 from ldpstream.mechanisms.families.subset.selection import SubsetSelection
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.interface.settings import MECHANISM_KEYS, Settings
-from ldpstream.mechanisms.policies.lip import LipPolicy
 from ldpstream.mechanisms.policies.policy import BlockPolicy
-from ldpstream.mechanisms.policies.prior import PriorPolicy
 from ldpstream.mechanisms.registry.registry import build
 
 ATTRIBUTE_KEYS: Final[Mapping[str, str]] = {
@@ -127,7 +125,7 @@ def _read(
         raise SpecError(error.path.replace(f"{path}.domain", path), error.expected) from None
     if "weights" in own:
         raise SpecError(f"{path}.weights", "no weights with attributes")
-    if isinstance(part.policy, LipPolicy | PriorPolicy):
+    if part.policy.by_entries() is not part.policy:
         what = "a mechanism whose budgets are of pairs of values: priors have no joint policy"
         raise SpecError(f"{path}.mechanism", f"{what}, got {describe(part.id)}")
     return part.report_domain(domain), part

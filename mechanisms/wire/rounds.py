@@ -22,9 +22,9 @@ def words_of(spec: CollectionSpec) -> Words:
     Raises:
         SpecError: if its domain is not one of words.
     """
-    if not isinstance(spec.domain, Words):
+    if spec.words is None:
         raise SpecError(f"collection.{spec.name}.domain", "words, which alone have rounds")
-    return spec.domain
+    return spec.words
 
 
 def _round_number(words: Words, start_ms: int, window_ms: int) -> int:

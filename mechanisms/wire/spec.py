@@ -13,7 +13,6 @@ from ldpstream.mechanisms.base.canonical import Json, canonical_json
 from ldpstream.mechanisms.base.checks import describe
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.base.times import format_duration, parse_duration
-from ldpstream.mechanisms.domains.attributes import Attributes
 from ldpstream.mechanisms.domains.base import Domain
 from ldpstream.mechanisms.domains.parse import parse_domain
 from ldpstream.mechanisms.domains.words import Words
@@ -78,10 +77,15 @@ class CollectionSpec(Framing):
         They share the collection's name and topic, and are not collections by themselves. Empty if
         values are not records.
         """
-        if not isinstance(self.domain, Attributes) or not isinstance(self.mechanism, Sampled):
+        if not isinstance(self.mechanism, Sampled):
             return {}
-        parts = zip(self.domain.names, self.domain.domains, self.mechanism.parts, strict=True)
-        return {name: replace(self, domain=own, mechanism=part) for name, own, part in parts}
+        parts = zip(self.domain.members.items(), self.mechanism.parts, strict=True)
+        return {name: replace(self, domain=own, mechanism=part) for (name, own), part in parts}
+
+    @property
+    def words(self) -> Words | None:
+        """The domain of a collection of words, which are found in rounds; None for others."""
+        return self.domain if isinstance(self.domain, Words) else None
 
     @property
     def canonical(self) -> bytes:
@@ -143,8 +147,7 @@ def _read_mechanism(
     if has_attributes(mapping.get("domain")):
         return build_attributes(mapping, path=path, base=base)
     domain, blocks = parse_domain(mapping.get("domain"), path=f"{path}.domain", base=base)
-    if isinstance(domain, Words):
-        domain.check_use(mapping, path, in_blocks=blocks is not None)
+    domain.check_use(mapping, path, in_blocks=blocks is not None)
     keys = {key: mapping[key] for key in MECHANISM_KEYS if key in mapping}
     settings = Settings(path=path, domain=domain, blocks=blocks, keys=keys, base=base)
     mechanism = build(mapping.get("mechanism"), settings)

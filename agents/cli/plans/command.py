@@ -29,8 +29,6 @@ from ldpstream.estimators.planning.optimum import Optimum
 from ldpstream.estimators.planning.sweep import Sweep, sweep
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.domains.base import Domain
-from ldpstream.mechanisms.domains.rounded_interval import RoundedInterval
-from ldpstream.mechanisms.families.weights.private import WeightedDomain
 
 
 def run_plan(
@@ -142,13 +140,13 @@ def _plan_life(
 
 def _check_design(name: str, domain: Domain) -> None:
     """Refuse a channel that no collection with mechanism optimal over these values could use."""
-    if isinstance(domain, WeightedDomain):
+    if domain.largest_weight is not None:
         raise Refused(
             f"--optimise: collection.{name}.weights: expected none, because mechanism "
             "optimal takes no weights: remove them, or use the best mechanism that the plan names "
             "without --optimise"
         )
-    if isinstance(domain, RoundedInterval):
+    if domain.rounded:
         raise Refused(
             f"--optimise: collection.{name}.domain.rounding: expected none, because a "
             "channel proves its policy for the edges, not for the numbers between them: remove "

@@ -41,7 +41,6 @@ from ldpstream.estimators.planning.progress import Progress
 from ldpstream.estimators.planning.workload import QuerySets
 from ldpstream.mechanisms.base.arrays import Floats
 from ldpstream.mechanisms.base.errors import SpecError
-from ldpstream.mechanisms.domains.words import Words
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.sampled.sampled import Sampled
 from ldpstream.mechanisms.registry.attributes import default_weights, worst_variance
@@ -81,8 +80,7 @@ def make_plan(request: PlanRequest, *, say: Callable[[str], object] = str) -> Pl
     if collection.attributes:
         known = ", ".join(collection.attributes)
         raise ValueError(f"{collection.name}: expected one attribute of the records: {known}")
-    unknown = isinstance(collection.spec.domain, Words)
-    if unknown:
+    if collection.spec.words is not None:
         raise ValueError(UNKNOWN_WORDS.format(collection.name))
     spec, workload = request.spec, request.workload
     say(f"comparing mechanisms: {collection.name}")

@@ -30,8 +30,6 @@ from ldpstream.mechanisms.base.times import parse_time, read_times, time_of
 from ldpstream.mechanisms.domains.attributes import Attributes, Columns
 from ldpstream.mechanisms.domains.base import Domain
 from ldpstream.mechanisms.domains.fitting import fit, has_ends, nearest_label
-from ldpstream.mechanisms.domains.labels import Labels as NamedValues
-from ldpstream.mechanisms.domains.lattice import Lattice
 from ldpstream.mechanisms.exact.entropy import Entropy, SystemEntropy
 from ldpstream.mechanisms.interface.mechanism import Reports
 
@@ -204,7 +202,7 @@ def to_labels(values: Any, domain: Domain) -> Labels:
     array = _array(values)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
-    if array.dtype.kind == "f" and isinstance(domain, Lattice | NamedValues):
+    if array.dtype.kind == "f" and domain.whole:
         return _whole(array)
     # A domain takes rows of mixed objects as sequences, not as arrays.
     return array.tolist() if array.dtype == object and array.ndim > 1 else array

@@ -14,7 +14,6 @@ from ldpstream.agents.config.hosts import is_host, is_port
 from ldpstream.agents.config.worker import Shard
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.base.texts import count as count
-from ldpstream.mechanisms.domains.words import Words
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -159,7 +158,7 @@ def refuse_words(collection: CollectionConfig) -> None:
     Raises:
         Refused: naming the key, and the command to use.
     """
-    if isinstance(collection.spec.domain, Words):
+    if collection.spec.words is not None:
         raise Refused(
             f"collection.{collection.name}.domain.words: expected send --ledger, which takes part "
             "in one round"

@@ -8,9 +8,7 @@ from pydantic import JsonValue
 
 from ldpstream.agents.document.answers import Collection, DomainShape
 from ldpstream.mechanisms.base.checks import rounded_text
-from ldpstream.mechanisms.domains.attributes import Attributes
 from ldpstream.mechanisms.domains.base import Domain
-from ldpstream.mechanisms.domains.interval import Interval
 
 Ends = Sequence[float]
 """The upper end of each interval that is cut into bins; of other values none."""
@@ -26,8 +24,7 @@ class ShownLabels:
     def of_domain(cls, domain: Domain) -> Self:
         """Return those of a domain here."""
         of: dict[str | None, Domain] = {None: domain}
-        if isinstance(domain, Attributes):
-            of |= dict(zip(domain.names, domain.domains, strict=True))
+        of.update(domain.members.items())
         return cls(
             {name: _ends(attribute_domain.estimated) for name, attribute_domain in of.items()}
         )
@@ -79,7 +76,7 @@ def _bin_text(side: JsonValue, end: float) -> str:
 
 
 def _ends(domain: Domain) -> Ends:
-    return [high for _, high in domain.bounds] if isinstance(domain, Interval) else []
+    return [] if domain.rounded else [axis.high for axis in domain.axes]
 
 
 def _ends_of_shape(domain: DomainShape) -> Ends:

@@ -12,7 +12,6 @@ from ldpstream.agents.cli.terminal.errors import Refused
 from ldpstream.agents.cli.terminal.parameters import group_options
 from ldpstream.agents.config import CollectionConfig, WindowSpec
 from ldpstream.mechanisms.base.times import format_duration, resemble_seconds
-from ldpstream.mechanisms.domains.attributes import Attributes
 from ldpstream.mechanisms.domains.fitting import has_ends
 
 _DAY_MS: Final = 86_400_000
@@ -112,10 +111,10 @@ class Reading:
                 "--replay: expected --times with it: without times, reports are dated now"
             )
         columns, domain = options.columns, collection.spec.domain
-        if columns is not None and isinstance(domain, Attributes):
+        if columns is not None and domain.column_names:
             raise Refused(
                 f"--columns: expected none, because {collection.name} has records: their first "
-                f"line names the columns, {', '.join(domain.columns)}"
+                f"line names the columns, {', '.join(domain.column_names)}"
             )
         if reports and (columns is not None or options.clamp or options.skip_bad):
             what = "no --columns, --clamp or --skip-bad, which are for values"
@@ -123,8 +122,8 @@ class Reading:
         names = () if columns is None else tuple(name.strip() for name in columns.split(","))
         if columns is not None and (not all(names) or len(set(names)) < len(names)):
             raise Refused("--columns: expected names separated by commas, each once")
-        if isinstance(domain, Attributes):
-            names = (*(["time"] if options.times else []), *domain.columns)
+        if domain.column_names:
+            names = (*(["time"] if options.times else []), *domain.column_names)
         if options.clamp and not has_ends(domain):
             raise Refused(
                 f"--clamp: expected a collection with only numbers, which {collection.name} is not"

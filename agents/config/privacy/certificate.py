@@ -30,8 +30,8 @@ def certify_collection(
         certificate["pass"] = own.passed and drawn.passed
         hold = {"hold": _hold(spec, spec.hold, drawn)}
     words: dict[str, Json] = {}
-    if isinstance(spec.domain, Words):
-        words = {"words": _words(spec, spec.domain)}
+    if spec.words is not None:
+        words = {"words": _words(spec, spec.words)}
     spreads = {} if spread is None else {"spread": _spread(spread, spec)}
     return {
         "collection": name,

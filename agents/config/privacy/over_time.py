@@ -16,7 +16,6 @@ from ldpstream.agents.config.privacy.statement import YEAR_MS, Limit, LossOverTi
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.base.times import format_duration
 from ldpstream.mechanisms.channels.permanent_draw import epochs_touched
-from ldpstream.mechanisms.domains.words import Words
 from ldpstream.mechanisms.ledger.spent import Spent
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
@@ -73,7 +72,7 @@ class SpreadConfig:
 
 def limit_of(spec: CollectionSpec, spread: SpreadConfig | None) -> Limit | None:
     """Return what keeps a device with a ledger from one charge in every window, if anything."""
-    if isinstance(spec.domain, Words):
+    if spec.words is not None:
         return "words"
     if spec.hold is not None:
         return "hold"
@@ -82,8 +81,8 @@ def limit_of(spec: CollectionSpec, spread: SpreadConfig | None) -> Limit | None:
 
 def charges(spec: CollectionSpec, spread: SpreadConfig | None, windows: int) -> int:
     """Return the most reports (with hold: draws) that any `windows` consecutive windows cost."""
-    if isinstance(spec.domain, Words):
-        return epochs_touched(windows, spec.domain.rounds)
+    if spec.words is not None:
+        return epochs_touched(windows, spec.words.rounds)
     if spec.hold is not None:
         return spec.hold.epochs(windows)
     return windows if spread is None else spread.most(windows)
@@ -117,8 +116,8 @@ def _times(
     Times are counted in windows: one that does not begin with a window touches one more.
     """
     year = -(-YEAR_MS // window_ms)
-    if isinstance(spec.domain, Words):
-        yield f"a run of {spec.domain.rounds:,} rounds", 1
+    if spec.words is not None:
+        yield f"a run of {spec.words.rounds:,} rounds", 1
     elif spec.hold is not None:
         yield f"an epoch of {format_duration(spec.hold.windows * window_ms)}", 1
     elif spread is not None:

@@ -1,14 +1,14 @@
 """What each kind of policy means, in plain sentences."""
 
 import math
+from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from ldpstream.agents.config.privacy.factors import LARGEST_BUDGET, factor_text, width_text
-from ldpstream.mechanisms.domains.attributes import Attributes
-from ldpstream.mechanisms.domains.parse import Domain, Lattice
+from ldpstream.mechanisms.base.checks import number_text, rounded_text
+from ldpstream.mechanisms.domains.parse import Domain
 from ldpstream.mechanisms.exact.dyadic import budget, exp_bounds
-from ldpstream.mechanisms.families.weights.private import WeightedDomain
 from ldpstream.mechanisms.policies.attributes import AttributesPolicy
 from ldpstream.mechanisms.policies.graph import GraphPolicy
 from ldpstream.mechanisms.policies.lip import LipPolicy
@@ -35,34 +35,35 @@ _OF_PUBLIC_WEIGHTS: Final = (
 )
 
 
-def policy_sentences(policy: Policy, domain: Domain) -> list[str]:  # noqa: C901 (a case a kind)
-    """Return what a policy means for the values of a domain; of other kinds, from its pairs."""
-    match policy:
-        case PublicWeightPolicy():
-            return [*policy_sentences(policy.values, domain.estimated), _OF_PUBLIC_WEIGHTS]
-        case AttributesPolicy() if isinstance(domain, Attributes):
-            each = zip(policy.names, policy.parts, domain.domains, strict=True)
-            own = [
-                f"{name}: {one}" for name, part, of in each for one in policy_sentences(part, of)
-            ]
-            return [_OF_RECORDS.format(len(policy.names)), *own]
-        case BinaryPolicy():
-            return _binary(policy, domain)
-        case BlockPolicy():
-            return _blocks(policy, domain)
-        case HighLowPolicy():
-            return _high_low(policy, domain)
-        case MatrixPolicy():
-            return _matrix(policy, domain)
-        case MetricPolicy():
-            return _metric(policy, domain)
-        case GraphPolicy():
-            return _graph(policy, domain)
-        case LipPolicy():
-            return _lip(policy)
-        case PriorPolicy():
-            return _prior(policy)
-    return _by_pairs(policy)
+def policy_sentences(policy: Policy, domain: Domain) -> list[str]:
+    """Return what a policy means for the values of a domain."""
+    return _TEXTS.get(type(policy), _OF_PAIRS).sentences(policy, domain)
+
+
+def epsilon_text(policy: Policy) -> str:
+    """Return the configured budget as text, with its unit unless it holds for any two values.
+
+    >>> epsilon_text(MetricPolicy(0.4, (50,), widths=(2.0,)))
+    '0.4 for each 2'
+    """
+    return _TEXTS.get(type(policy), _OF_PAIRS).epsilon(policy)
+
+
+def _attributes(policy: AttributesPolicy, domain: Domain) -> list[str]:
+    """Say what records lose, and then what the values of each attribute do."""
+    each = zip(policy.members.items(), domain.members.values(), strict=True)
+    own = [f"{name}: {one}" for (name, part), of in each for one in policy_sentences(part, of)]
+    return [_OF_RECORDS.format(len(policy.names)), *own]
+
+
+def _attributes_epsilon(policy: AttributesPolicy) -> str:
+    texts = dict.fromkeys(map(epsilon_text, policy.parts))
+    return ", ".join(texts) if len(texts) <= 2 else f"one of {len(texts)} budgets"
+
+
+def _public_weights(policy: PublicWeightPolicy, domain: Domain) -> list[str]:
+    """Say what holds for the values, and that it does not hold for weights."""
+    return [*policy_sentences(policy.values, domain.estimated), _OF_PUBLIC_WEIGHTS]
 
 
 def _blocks(policy: BlockPolicy, domain: Domain) -> list[str]:
@@ -88,6 +89,10 @@ def _blocks(policy: BlockPolicy, domain: Domain) -> list[str]:
     return said
 
 
+def _blocks_epsilon(policy: BlockPolicy) -> str:
+    return f"{number_text(policy.epsilon)}{' in a block' if policy.blocks.count > 1 else ''}"
+
+
 def _high_low(policy: HighLowPolicy, domain: Domain) -> list[str]:
     """Say that reports never mark a sensitive value, and may mark the others."""
     factor, what = factor_text(budget(policy.epsilon)), _name_of_values(domain)
@@ -104,6 +109,11 @@ def _high_low(policy: HighLowPolicy, domain: Domain) -> list[str]:
     ]
 
 
+def _high_low_epsilon(policy: HighLowPolicy) -> str:
+    all_of_them = len(policy.sensitive) == policy.size
+    return f"{number_text(policy.epsilon)}{'' if all_of_them else ' of sensitive values'}"
+
+
 def _binary(policy: BinaryPolicy, domain: Domain) -> list[str]:
     """Say both directions, which may differ."""
     labels = [str(domain.label(index)) for index in range(2)]
@@ -111,6 +121,10 @@ def _binary(policy: BinaryPolicy, domain: Domain) -> list[str]:
         _direction(policy.entry(value, 1 - value), labels[value], labels[1 - value])
         for value in range(2)
     ]
+
+
+def _binary_epsilon(policy: BinaryPolicy) -> str:
+    return _span_text(e for e in (policy.first, policy.second) if math.isfinite(e))
 
 
 def _direction(entry: Fraction | None, value: str, other: str) -> str:
@@ -143,7 +157,7 @@ def _matrix(policy: MatrixPolicy, domain: Domain) -> list[str]:
 def _name_of_values(domain: Domain) -> str:
     """Return what values of a domain are called: places of a grid, else values."""
     estimated = domain.estimated
-    if isinstance(estimated, Lattice) and len(estimated.shape) == 2:
+    if estimated.whole and len(estimated.shape) == 2:
         return "places"
     return "values"
 
@@ -166,11 +180,19 @@ def _metric(policy: MetricPolicy, domain: Domain) -> list[str]:
     if policy.scale is not None:
         factors = ", ".join(f"{number:g}" for number in policy.scale)
         said.append(f"A step of each dimension counts as {factors} steps.")
-    if isinstance(domain, WeightedDomain):
+    if domain.largest_weight is not None:
         said.append("A weight that is larger by one counts as one step farther.")
     if policy.widths is not None:
         said.append(_of_numbers(policy, unit))
     return said
+
+
+def _metric_epsilon(policy: MetricPolicy) -> str:
+    # Numbers rounded at random lose the mean of their two neighbours.
+    epsilon = math.expm1(policy.epsilon) if policy.rounded else policy.epsilon
+    widths = set(policy.widths or ())
+    each = f"for each {width_text(widths.pop())}" if len(widths) == 1 else "a step"
+    return f"{rounded_text(epsilon)} {each}"
 
 
 def _farther(policy: MetricPolicy, factor: str) -> str:
@@ -223,7 +245,11 @@ def _graph(policy: GraphPolicy, domain: Domain) -> list[str]:
     return said
 
 
-def _lip(policy: LipPolicy) -> list[str]:
+def _graph_epsilon(policy: GraphPolicy) -> str:
+    return f"{_span_text(policy.arcs.values())} an edge"
+
+
+def _lip(policy: LipPolicy, _domain: Domain) -> list[str]:
     """Say how far a report moves the odds for those who know the prior, and the implied LDP."""
     epsilons = sorted({level.epsilon for level in policy.levels})
     factors = [factor_text(epsilon) for epsilon in epsilons]
@@ -247,7 +273,7 @@ def _lip(policy: LipPolicy) -> list[str]:
     return said
 
 
-def _prior(policy: PriorPolicy) -> list[str]:
+def _prior(policy: PriorPolicy, _domain: Domain) -> list[str]:
     """Say what `_lip` says, for any number of values with one prior."""
     implied: Fraction = 2 * policy.budget
     return [
@@ -259,13 +285,17 @@ def _prior(policy: PriorPolicy) -> list[str]:
     ]
 
 
+def _priors_epsilon(policy: LipPolicy | PriorPolicy) -> str:
+    return f"{_span_text(policy.least_budgets())} from a prior"
+
+
 def _for_priors(who: str, factor: str) -> str:
     return (
         f"To {who}, a report changes the probability of each value by at most {factor}, up or down."
     )
 
 
-def _by_pairs(policy: Policy) -> list[str]:
+def _by_pairs(policy: Policy, _domain: Domain) -> list[str]:
     if policy.size > LARGEST_ENUMERATED:
         return ["How well two values are hidden from each other depends on the two: see certify."]
     largest: Fraction = max((budget for *_, budget in policy.constraints()), default=Fraction(0))
@@ -276,3 +306,39 @@ def _by_pairs(policy: Policy) -> list[str]:
             "the other."
         )
     ]
+
+
+def _pairs_epsilon(policy: Policy) -> str:
+    if policy.size > LARGEST_ENUMERATED:
+        return "depends on the values"
+    return _span_text(budget for *_, budget in policy.constraints())
+
+
+def _span_text(budgets: Iterable[float | Fraction]) -> str:
+    found = sorted({float(budget) for budget in budgets})
+    if not found:
+        return "none"
+    return " to ".join(rounded_text(budget) for budget in dict.fromkeys((found[0], found[-1])))
+
+
+class PolicyTexts(NamedTuple):
+    """What is said of one kind of policy: sentences for a domain, and the budget with its unit."""
+
+    sentences: Callable[[Any, Domain], list[str]]
+    epsilon: Callable[[Any], str]
+
+
+_TEXTS: Final[Mapping[type[Policy], PolicyTexts]] = {
+    AttributesPolicy: PolicyTexts(_attributes, _attributes_epsilon),
+    BinaryPolicy: PolicyTexts(_binary, _binary_epsilon),
+    BlockPolicy: PolicyTexts(_blocks, _blocks_epsilon),
+    GraphPolicy: PolicyTexts(_graph, _graph_epsilon),
+    HighLowPolicy: PolicyTexts(_high_low, _high_low_epsilon),
+    LipPolicy: PolicyTexts(_lip, _priors_epsilon),
+    MatrixPolicy: PolicyTexts(_matrix, _pairs_epsilon),
+    MetricPolicy: PolicyTexts(_metric, _metric_epsilon),
+    PriorPolicy: PolicyTexts(_prior, _priors_epsilon),
+    PublicWeightPolicy: PolicyTexts(_public_weights, lambda policy: epsilon_text(policy.values)),
+}
+_OF_PAIRS: Final = PolicyTexts(_by_pairs, _pairs_epsilon)
+"""What is said of other policies, such as sums."""

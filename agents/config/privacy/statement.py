@@ -1,29 +1,13 @@
 """The privacy statement of a collection: its policy in plain sentences."""
 
-import math
-from collections.abc import Iterable
-from fractions import Fraction
 from typing import Final, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ldpstream.agents.config.privacy.factors import factor_text, round_up, width_text
-from ldpstream.agents.config.privacy.policies import LARGEST_ENUMERATED, policy_sentences
-from ldpstream.mechanisms.base.checks import number_text, rounded_text
+from ldpstream.agents.config.privacy.factors import factor_text, round_up
+from ldpstream.agents.config.privacy.policies import epsilon_text, policy_sentences
 from ldpstream.mechanisms.base.times import format_duration
 from ldpstream.mechanisms.domains.words import Words
-from ldpstream.mechanisms.policies.attributes import AttributesPolicy
-from ldpstream.mechanisms.policies.graph import GraphPolicy
-from ldpstream.mechanisms.policies.lip import LipPolicy
-from ldpstream.mechanisms.policies.metric import MetricPolicy
-from ldpstream.mechanisms.policies.policy import (
-    BinaryPolicy,
-    BlockPolicy,
-    HighLowPolicy,
-    Policy,
-    PublicWeightPolicy,
-)
-from ldpstream.mechanisms.policies.prior import PriorPolicy
 from ldpstream.mechanisms.wire.hold import Hold
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
@@ -74,13 +58,13 @@ def privacy_statement(spec: CollectionSpec) -> Privacy:
     """Return what the policy of a collection means; fast for every policy."""
     policy = spec.mechanism.policy
     unprotected = policy.unprotected
-    if isinstance(policy, AttributesPolicy):
+    if policy.members:
         # Which attribute is drawn says nothing about a record.
-        said = zip(policy.names, policy.parts, strict=True)
+        said = policy.members.items()
         own = [f"{name}: {part.unprotected}" for name, part in said if part.unprotected]
         unprotected = "; ".join(own) or None
     return Privacy(
-        epsilon=_epsilon_text(policy),
+        epsilon=epsilon_text(policy),
         protected=[
             *policy_sentences(policy, spec.domain),
             _REPEATED if spec.hold is None else _DRAWN_ONCE,
@@ -88,54 +72,6 @@ def privacy_statement(spec: CollectionSpec) -> Privacy:
         unprotected=unprotected,
         disclosed=spec.disclosed(),
     )
-
-
-def _epsilon_text(policy: Policy) -> str:
-    """Return the configured budget as text, with its unit unless it holds for any two values.
-
-    >>> _epsilon_text(MetricPolicy(0.4, (50,), widths=(2.0,)))
-    '0.4 for each 2'
-    """
-    match policy:
-        case PublicWeightPolicy():
-            return _epsilon_text(policy.values)
-        case AttributesPolicy():
-            texts = dict.fromkeys(map(_epsilon_text, policy.parts))
-            return ", ".join(texts) if len(texts) <= 2 else f"one of {len(texts)} budgets"
-        case BinaryPolicy():
-            return _span_text(e for e in (policy.first, policy.second) if math.isfinite(e))
-        case BlockPolicy():
-            return (
-                f"{number_text(policy.epsilon)}{' in a block' if policy.blocks.count > 1 else ''}"
-            )
-        case HighLowPolicy():
-            all_of_them = len(policy.sensitive) == policy.size
-            return f"{number_text(policy.epsilon)}{'' if all_of_them else ' of sensitive values'}"
-        case MetricPolicy():
-            return _steps_text(policy)
-        case GraphPolicy():
-            return f"{_span_text(policy.arcs.values())} an edge"
-        case LipPolicy() | PriorPolicy():
-            levels = policy.levels if isinstance(policy, LipPolicy) else [policy]
-            return f"{_span_text(level.epsilon for level in levels)} from a prior"
-    if policy.size > LARGEST_ENUMERATED:
-        return "depends on the values"
-    return _span_text(budget for *_, budget in policy.constraints())
-
-
-def _steps_text(policy: MetricPolicy) -> str:
-    # Numbers rounded at random lose the mean of their two neighbours.
-    epsilon = math.expm1(policy.epsilon) if policy.rounded else policy.epsilon
-    widths = set(policy.widths or ())
-    each = f"for each {width_text(widths.pop())}" if len(widths) == 1 else "a step"
-    return f"{rounded_text(epsilon)} {each}"
-
-
-def _span_text(budgets: Iterable[float | Fraction]) -> str:
-    found = sorted({float(budget) for budget in budgets})
-    if not found:
-        return "none"
-    return " to ".join(rounded_text(budget) for budget in dict.fromkeys((found[0], found[-1])))
 
 
 def minimum_sentence(minimum: int, minimum_block: int | None, *, attributes: bool = False) -> str:

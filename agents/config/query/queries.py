@@ -22,7 +22,7 @@ from ldpstream.mechanisms.base.numbers import read_number, trimmed
 from ldpstream.mechanisms.base.texts import canonical_text
 from ldpstream.mechanisms.domains.axis import Axis, decimal_of
 from ldpstream.mechanisms.domains.blocks import Blocks
-from ldpstream.mechanisms.domains.parse import Domain, Interval, RoundedInterval
+from ldpstream.mechanisms.domains.parse import Domain
 
 _EDGE_TOLERANCE: Final = 1e-9  # of a bin's width: people write a third as 0.3333333333
 _MAX_VALUES_WITH_AREAS: Final = 100_000
@@ -203,13 +203,13 @@ def make_range(name: str, pairs: Sequence[Any], domain: Domain) -> Range:
 def _ends(low: float, high: float, domain: Domain, axis: int) -> tuple[int, int]:
     if low > high:
         raise _refusal("low <= high", low, high)
-    if isinstance(domain, Interval):
+    if domain.axes:
         first, end = (_edge(edge, domain.axes[axis]) for edge in (low, high))
+        if domain.rounded:
+            return first, end
         if first == end:
             raise _refusal("at least one bin", low, high)
         return first, end - 1
-    if isinstance(domain, RoundedInterval):
-        return _edge(low, domain.axes[axis]), _edge(high, domain.axes[axis])
     last = domain.shape[axis] - 1
     if not (low >= 0 and high <= last and float(low).is_integer() and float(high).is_integer()):
         raise _refusal(f"whole numbers in 0..{last}", low, high)

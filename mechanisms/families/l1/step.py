@@ -17,8 +17,6 @@ from ldpstream.mechanisms.base.checks import read_epsilon
 from ldpstream.mechanisms.base.errors import SpecError, within
 from ldpstream.mechanisms.channels.certificate import Certificate, certify_by_structure
 from ldpstream.mechanisms.domains.base import Domain, check_extents
-from ldpstream.mechanisms.domains.interval import Interval
-from ldpstream.mechanisms.domains.rounded_interval import RoundedInterval
 from ldpstream.mechanisms.exact.dyadic import budget, exp_floor
 from ldpstream.mechanisms.families.weights.private import WeightedDomain, weighted_shape
 from ldpstream.mechanisms.interface.mechanism import Json, Mechanism, Statistic
@@ -147,9 +145,8 @@ def _read_metric(settings: Settings, mechanism: str) -> MetricPolicy:
         if policy.scale is not None:
             raise SpecError(f"{path}.policy.scale", f"no scale with {mechanism}")
         return policy
-    widths = domain.widths if isinstance(domain, Interval | RoundedInterval) else None
-    rounded = isinstance(domain, RoundedInterval)
-    return MetricPolicy(settings.read_step_epsilon(), domain.shape, widths, rounded)
+    epsilon = settings.read_step_epsilon()
+    return MetricPolicy(epsilon, domain.shape, domain.widths, domain.rounded)
 
 
 def certify_steps(

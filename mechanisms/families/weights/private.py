@@ -45,6 +45,10 @@ class WeightedDomain(Domain):
     def shape(self) -> tuple[int, ...]:
         return (*self.values.shape, self.largest + 1)
 
+    @property
+    def largest_weight(self) -> int:
+        return self.largest
+
     @cached_property
     def estimated(self) -> Domain:
         return self.values

@@ -89,7 +89,7 @@ def test_a_record_holds_attributes_alone_and_is_placed_in_pairs_by_them():
     records = [dict(zip("abc", row, strict=True)) for row in values.tolist()]
     placed = domain.place(records, entropy=SeededEntropy(3))
     rows = [[str(value) for value in row] for row in values]
-    assert domain.columns == ("a", "b", "c")
+    assert domain.column_names == ("a", "b", "c")
     assert np.array_equal(placed, domain.place_columns(rows, entropy=SeededEntropy(3)))
     seen = set()
     for index, (a, b, c) in zip(placed.tolist(), values.tolist(), strict=True):
