@@ -1,11 +1,10 @@
-r"""The engine and its peers, in one run: `python -m benchmarks.engine`.
+"""The engine and its peers, in one run: `python -m benchmarks.engine`.
 
     python -m benchmarks.engine --page docs/performance.md
 
-Parts (`--only` takes some of them, separated by commas): `process`, aggregation in process, also by
-pure-LDP and multi-freq-ldpy; `speed` by frame size, also of bare aiokafka, Faust and Quix;
-`latency` from send to published; `state`: changelog bytes, recovery, memory; `workers`: two against
-one; `partitions`: a worker with many of them.
+Parts (`--only` takes some of them, separated by commas): `speed` by frame size, also of bare
+aiokafka, Faust and Quix; `latency` from send to published; `state`: changelog bytes, recovery,
+memory; `workers`: two against one; `partitions`: a worker with many of them.
 
 Each part runs in a process of its own with a broker of its own. One that fails, or takes more than
 ten minutes, is reported as failed and the others go on. Every table is printed as soon as it is
@@ -14,14 +13,12 @@ lost.
 
 The broker runs on one core and the measured process on the other. Topics are written beforehand, in
 a transaction that commits when the reader is ready (on Apache Kafka; the embedded broker has no
-transactions, so there only `process` and `latency` run). Each reader's best of `--repeat`
+transactions, so there only `latency` runs). Each reader's best of `--repeat`
 interleaved rounds counts, in processor seconds of its process, user and system: on a shared machine
 elapsed time says more about the other users. Exits 1 if a part failed, or a target is missed or was
-not measured. Peers live in environments of their own, made by
+not measured. Quix lives in an environment of its own, made by
 
     python -m venv /tmp/bench-quix && /tmp/bench-quix/bin/pip install quixstreams==3.28.1
-    python -m venv /tmp/bench-ldp && /tmp/bench-ldp/bin/pip install pure-ldp==1.2.0 \
-        multi-freq-ldpy==0.2.5 scikit-learn statsmodels
 """
 
 import argparse
@@ -41,7 +38,7 @@ from benchmarks.engine.cost import Cost
 from benchmarks.engine.tables import Report, markdown
 from benchmarks.engine.targets import Target, targets
 
-PARTS = ("process", "speed", "latency", "state", "workers", "partitions")
+PARTS = ("speed", "latency", "state", "workers", "partitions")
 SECTIONS = ("run", "speed", "latency", "state")
 """Sections that a page has a place for; the others are only printed."""
 PART_SECONDS = 600.0
@@ -60,7 +57,6 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--repeat", type=int, default=2, help="interleaved rounds")
     parser.add_argument("--sizes", default=",".join(map(str, speed.SIZES)))
     parser.add_argument("--quix-python", default="/tmp/bench-quix/bin/python")
-    parser.add_argument("--ldp-python", default="/tmp/bench-ldp/bin/python")
     parser.add_argument("--seconds", type=float, default=6.0, help="of a load, for latency")
     parser.add_argument("--windows", type=int, default=40, help="finals, for latency")
     parser.add_argument("--panes", type=int, default=1_000, help="open panes, for recovery")
@@ -69,8 +65,8 @@ def _arguments() -> argparse.Namespace:
     given.only = given.only.split(",")
     if unknown := set(given.only) - set(PARTS):
         parser.error(f"--only: expected some of {', '.join(PARTS)}, got {', '.join(unknown)}")
-    if given.broker != "kafka" and set(given.only) - {"process", "latency"}:
-        parser.error("--broker embedded has no transactions: --only process,latency")
+    if given.broker != "kafka" and given.only != ["latency"]:
+        parser.error("--broker embedded has no transactions: --only latency")
     return given
 
 
@@ -95,12 +91,6 @@ class Run:
         self._report = Report(given.page, SECTIONS)
         self._command = " ".join(["python -m benchmarks.engine", *sys.argv[1:]])
         self._began, self._load = datetime.now(UTC), os.getloadavg()[0]
-
-    def process(self) -> None:
-        """Aggregate in process."""
-        given = self._given
-        if found := self._try(parts.aggregation, given.ldp_python, given.reports):
-            self._report.show("process", show.aggregated(found))
 
     def speed(self) -> None:
         """Read frames of every size, and judge."""

@@ -8,14 +8,11 @@ from contextlib import contextmanager
 
 from tests.brokers import Broker, broker
 
-from benchmarks.engine import in_process, latency, speed, state, workers
+from benchmarks.engine import latency, speed, state, workers
 from benchmarks.engine.cost import BROKER_CORE, Cost, on_core
-from benchmarks.engine.in_process import Aggregated
 from benchmarks.engine.latency import Latency
 from benchmarks.engine.state import Used
 from benchmarks.engine.workers import Many, Together
-
-PEER_REPORTS = 100_000
 
 
 @contextmanager
@@ -34,11 +31,6 @@ def by_size(kind: str, plan: speed.Plan, size: int) -> list[Cost]:
     """Return the cost of frames of one size for every reader."""
     with _beside(kind) as running:
         return speed.measure(running, plan, size)
-
-
-def aggregation(python: str, reports: int) -> list[Aggregated]:
-    """Return the cost of aggregation in process for every library."""
-    return in_process.measure(python, reports=reports, peer_reports=PEER_REPORTS)
 
 
 def latencies(kind: str, seconds: float, windows: int) -> list[Latency]:

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from rich.table import Table
 
 from benchmarks.engine.cost import Cost
-from benchmarks.engine.in_process import EPSILON, VALUES, Aggregated
 from benchmarks.engine.latency import FLUSH_AND_PUBLISH, Latency
 from benchmarks.engine.speed import Plan
 from benchmarks.engine.state import MIB, Used
@@ -25,16 +24,6 @@ def costs(found: Sequence[Cost], plan: Plan, broker: str) -> Table:
     )
     columns = ("reader", "reports a message", "reports/s of a core")
     return table(title, columns, rows)
-
-
-def aggregated(found: Sequence[Aggregated]) -> Table:
-    """Return the table of aggregation in process."""
-    rows = (
-        (one.library, one.protocol, f"{one.reports:,}", f"{one.a_second:,.0f}") for one in found
-    )
-    columns = ("library", "protocol", "reports", "reports/s of a core")
-    title = f"Aggregation in process, {VALUES:,} values, epsilon {EPSILON:g}"
-    return table(title, columns, rows, left=2)
 
 
 def latencies(found: Sequence[Latency]) -> Table:

@@ -10,13 +10,11 @@ from rich.table import Table
 _END = "<!-- /engine -->"
 
 
-def table(
-    title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1
-) -> Table:
-    """Return a table whose first columns are text, and the others numbers."""
+def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    """Return a table whose first column is text, and the others numbers."""
     made = Table(title=title, title_justify="left")
     for place, column in enumerate(columns):
-        made.add_column(column, justify="left" if place < left else "right")
+        made.add_column(column, justify="left" if place == 0 else "right")
     for row in rows:
         made.add_row(*row)
     return made

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from tests.seeded import SeededEntropy
 
 from benchmarks.papers.distance import total_variation
-from benchmarks.speed.estimates import grid_blocks
 from ldpstream.estimators.estimate import estimate_values
 from ldpstream.estimators.projection import known_totals, project_blocks, project_simplex
+from ldpstream.mechanisms.domains.blocks import box_blocks
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from ldpstream.mechanisms.families.block.mechanism import BlockMechanism
 from ldpstream.mechanisms.families.design.projective_geometry import ProjectiveGeometry
@@ -47,7 +47,7 @@ def errors(
 ) -> tuple[float, float]:
     """Privatize all check-ins once; return the distances after the simplex and block projection."""
     height, width = block_size(counts.shape, blocks)
-    mechanism = kind(epsilon, grid_blocks(height, width, shape=counts.shape))
+    mechanism = kind(epsilon, box_blocks(counts.shape, (height, width), "blocks"))
     values = np.repeat(np.arange(counts.size), counts.ravel())
     statistic = mechanism.empty()
     mechanism.accumulate(statistic, mechanism.privatize(values, entropy=SeededEntropy(seed)))

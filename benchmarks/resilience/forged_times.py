@@ -6,8 +6,7 @@ Ten minutes of simulated time on the state machine: 180 honest reports a second,
 within `grace` of its event time, and 100 forged ones dated as far ahead as is accepted. Prints a
 table: for a worker at the log's end, and for one that is away for half of every two minutes and
 catches up; with the broker's timestamps, with the senders', and, for comparison, without the bound
-by arrival. With `--broker` time, worker and broker are real
-(`benchmarks.resilience.forged_broker`).
+by arrival.
 """
 
 import argparse
@@ -19,7 +18,6 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from benchmarks.resilience.forged_broker import measure_on
 from ldpstream.agents.state.arrival import Dates
 from ldpstream.agents.state.batch import Arrivals
 from ldpstream.agents.state.context import Context
@@ -120,15 +118,8 @@ def _batches(
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.resilience.forged_times")
-    parser.add_argument("--seconds", type=int, default=600, help="of simulated or real time")
-    parser.add_argument("--broker", choices=("embedded", "kafka"), help="with a worker")
+    parser.add_argument("--seconds", type=int, default=600, help="of simulated time")
     asked = parser.parse_args()
-    if asked.broker:
-        print("collection      sent  tardy   counted   late  rejected")
-        for name, *numbers in measure_on(asked.broker, seconds=asked.seconds):
-            sent, tardy, counted, late, rejected = (f"{number:,}" for number in numbers)
-            print(f"{name:<10} {sent:>9} {tardy:>6} {counted:>9} {late:>6} {rejected:>9}")
-        return
     print(f"{'window':<18} {'worker':<12} {'arrival':<14} {'honest':>8} {'late':>8}")
     for name, window in WINDOWS.items():
         for away in (False, True):

@@ -17,7 +17,6 @@ import numpy as np
 from tests.seeded import SeededEntropy
 from tests.stream.harness import loaded
 
-from benchmarks.speed.state_machine import MINUTE_MS, NOW_MS
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.encoding import decode_key, state_prefix
 from ldpstream.agents.state.flushes import Settled
@@ -26,6 +25,8 @@ from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
+NOW_MS = 1_800_000_000_000
+HOUR_MS = 3_600_000
 A_FRAME = 1_000
 A_FLUSH = 100
 """Frames between two flushes."""
@@ -41,7 +42,7 @@ def make_context(*, one_report: bool) -> Context:
         "partitions": 1,
     }
     spec = CollectionSpec.from_mapping("bench", mapping, base=Path())
-    window = WindowSpec(size_ms=60 * MINUTE_MS, hop_ms=60 * MINUTE_MS, grace_ms=180 * MINUTE_MS)
+    window = WindowSpec(size_ms=HOUR_MS, hop_ms=HOUR_MS, grace_ms=3 * HOUR_MS)
     return Context(spec=spec, window=window, make_final=lambda _: b"")
 
 
@@ -50,7 +51,7 @@ def make_messages(context: Context, rng: np.random.Generator) -> list[bytes]:
     spec, n = context.spec, A_FRAME * A_FLUSH
     values = rng.integers(0, spec.mechanism.size, n)
     reports = spec.mechanism.privatize(values, entropy=SeededEntropy(1))
-    times_ms = np.full(A_FRAME, NOW_MS - NOW_MS % (60 * MINUTE_MS))
+    times_ms = np.full(A_FRAME, NOW_MS - NOW_MS % HOUR_MS)
     rule = spec.one_report
     tokens = None if rule is None else rng.integers(0, 256, (n, 8), dtype=np.uint8)
     return [

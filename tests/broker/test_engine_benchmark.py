@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from benchmarks.engine import in_process, latency, show, speed
+from benchmarks.engine import latency, show, speed
 from benchmarks.engine.cost import Cost, best
 from benchmarks.engine.getmany import GETMANY, bare_consumer
 from benchmarks.engine.tables import Report
@@ -66,12 +66,6 @@ def test_messages_are_published_in_the_order_of_their_acknowledgement() -> None:
     waiting.acknowledged(3)
     assert len(waiting.took) == 3
     assert waiting.took[2] == 0.0
-
-
-def test_libraries_are_given_reports_in_process() -> None:
-    found = in_process.measure("", reports=2_000, peer_reports=0)
-    assert {one.protocol for one in found} >= {"randomized-response", "projective-geometry"}
-    assert all(one.a_second > 0 for one in found)
 
 
 @pytest.mark.broker

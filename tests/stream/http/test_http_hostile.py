@@ -1,4 +1,4 @@
-"""A short run of `benchmarks.resilience.http_fuzz`: hostile calls, generated from the OpenAPI."""
+"""Hostile calls to the HTTP API, generated from its own OpenAPI description."""
 
 import pytest
 
