@@ -80,7 +80,6 @@ FILES: Final = {
     "statistical/test_parts_coverage.py": 20,
     "statistical/test_profile_coverage.py": 20,
     "statistical/test_public_weights.py": 20,
-    "statistical/test_l1_bits.py": 15,
     "property/test_policy_algebra.py": 20,
     "property/test_block_mechanisms.py": 15,
     "stream/simulations/test_simulation.py": 20,

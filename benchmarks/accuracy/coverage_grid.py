@@ -23,12 +23,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
+from pathlib import Path
 from typing import Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.accuracy.coverage_cases import CHANNELS
 from benchmarks.accuracy.repeated import AffineSums, draw_of
 from benchmarks.accuracy.simulate import Case, upper_limit
 from ldpstream.estimators.areas.areas import error_levels
@@ -62,6 +62,7 @@ from ldpstream.mechanisms.policies.policy import BlockPolicy
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+CHANNELS: Final = Path(__file__).parents[2] / "tests" / "vectors" / "channels"
 SIZE: Final = 32
 BLOCKS: Final = Blocks(np.array([0] * 3 + [1] * 5 + [2] * 24))
 UNEQUAL: Final = Blocks(np.array([0] * 31 + [1]))

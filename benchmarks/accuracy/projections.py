@@ -11,6 +11,7 @@ import argparse
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Final
@@ -19,10 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.accuracy.profiles import atoms, plateau, start_times
-from benchmarks.accuracy.ranges import DATA as SHAPES
-from benchmarks.accuracy.ranges import real, sum_over_ranges
 from benchmarks.accuracy.repeated import draw
-from benchmarks.accuracy.simulate import Case, zipf
+from benchmarks.accuracy.simulate import Case, uniform, zipf
 from ldpstream.estimators.estimate import estimate_values
 from ldpstream.estimators.likelihood.line import Line
 from ldpstream.estimators.likelihood.profile import curve
@@ -40,6 +39,7 @@ from ldpstream.mechanisms.interface.mechanism import Mechanism
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+REAL: Final = ("INCOME", "MEDCOST", "NETTRACE", "PATENT", "SEARCHLOGS")
 SIZE: Final = 256
 BLOCKS: Final = Blocks(np.arange(SIZE) // 16)
 MECHANISMS: Final[dict[str, tuple[Callable[[float], Mechanism], tuple[float, ...]]]] = {
@@ -51,6 +51,25 @@ MECHANISMS: Final[dict[str, tuple[Callable[[float], Mechanism], tuple[float, ...
     "tree": (lambda e: Tree(e, Blocks.one(SIZE)), (1.0, 3.0)),
     "l1-geometric": (lambda e: L1Geometric(e, (SIZE,)), (0.1, 0.3, 1.0)),
 }
+
+
+def smooth(size: int) -> Floats:
+    """Return shares with two hills, one twice as wide as the other."""
+    at = (np.arange(size) + 0.5) / size
+    hills = np.exp(-((at - 0.3) ** 2) / 0.02) + 0.5 * np.exp(-((at - 0.7) ** 2) / 0.005)
+    return np.asarray(hills / hills.sum())
+
+
+def spikes(size: int) -> Floats:
+    """Return shares with half of all users at four values, and the others uniform."""
+    shares = np.full(size, 0.5 / size)
+    shares[[size // 10, size // 4, size // 2, size - 2]] += 0.125
+    return shares
+
+
+def edge(size: int) -> Floats:
+    """Return shares with all users at the first value."""
+    return np.asarray(np.arange(size) == 0, dtype=np.float64)
 
 
 def exponential(size: int) -> Floats:
@@ -68,13 +87,38 @@ def scattered(size: int) -> Floats:
 
 
 TEN: Final[dict[str, Callable[[int], Floats]]] = {
-    **SHAPES,
+    "uniform": uniform,
+    "smooth": smooth,
+    "spikes": spikes,
+    "zipf": zipf,
+    "edge": edge,
     "plateau": plateau,
     "start times": start_times,
     "pair": atoms(0.3, 0.32),
     "exponential": exponential,
     "scattered": scattered,
 }
+
+
+def real(folder: Path) -> dict[str, Callable[[int], Floats]]:
+    """Return histograms of DPBench as shares of up to 4,096 values, which k has to divide."""
+
+    def shares(counts: NDArray[np.int32], size: int) -> Floats:
+        return np.asarray(counts.reshape(size, -1).sum(axis=1) / counts.sum())
+
+    with np.load(folder / "dpbench_1d_4096.npz") as file:
+        return {name: partial(shares, file[name]) for name in REAL}
+
+
+def sum_over_ranges(prefixes: Floats) -> Floats:
+    """Sum the squares of all ranges' sums, from prefix sums C along the first axis.
+
+    A range is a pair of the cuts `0..k`, and its sum the difference of two C, where C is 0 at cut
+    0. The sum over all pairs is `(k + 1) sum C^2 - (sum C)^2`.
+    """
+    cuts = len(prefixes) + 1
+    squares: Floats = cuts * (prefixes**2).sum(axis=0) - prefixes.sum(axis=0) ** 2
+    return squares
 
 
 @dataclass(frozen=True)

@@ -8,18 +8,18 @@ and for each unit vector, and for all others they are products of matrices.
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 from tests.seeded import SeededEntropy
 
-from benchmarks.accuracy.scales import alphas_of
 from benchmarks.accuracy.simulate import Case, channel_counts
 from ldpstream.estimators.bounds.types import Sums
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.l1.bits import L1Bits
 from ldpstream.mechanisms.families.matrix.matrix import Matrix
+from ldpstream.mechanisms.families.matrix.noise import LaplaceRows
 from ldpstream.mechanisms.families.subset.selection import SubsetSelection
 from ldpstream.mechanisms.families.subset.subsets import Subsets
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
@@ -31,6 +31,11 @@ Integers = NDArray[np.int64]
 _MOST_ROWS = 64
 """For larger channels reports are drawn by the mechanism: a multinomial draw a row is slower."""
 _BATCH = 1 << 19
+
+
+def alphas_of(rows: LaplaceRows) -> Floats:
+    """Return `a = e^(-1/s)` of each noisy row, float64 `(m,)`."""
+    return np.array([threshold / WORD for threshold in rows.thresholds])[rows.kinds]
 
 
 def draw(case: Case, repetitions: int, seed: int) -> tuple[Integers, Integers]:
@@ -162,22 +167,4 @@ class AffineSums:
         """Return the sums of many statistics, `(r, size)`: arrays of shape `(r, q)` or `(q,)`."""
         rows = statistics.astype(np.float64)
         changed = {name: getattr(self.zero, name) + rows @ s for name, s in self.slopes.items()}
-        return replace(self.zero, **changed)
-
-    def totals(self, statistics: Integers) -> Floats:
-        """Return only the totals of all queries, float64 `(r, q)`."""
-        return np.asarray(self.zero.total + statistics.astype(np.float64) @ self.slopes["total"])
-
-    def at_some(self, statistics: Integers, queries: Integers) -> Sums:
-        """Return the sums of chosen queries, int64 `(r, c)` for each statistic: arrays `(r, c)`."""
-        rows = statistics.astype(np.float64)
-        changed: dict[str, Any] = {}
-        for name in (field.name for field in fields(self.zero)):
-            constant = getattr(self.zero, name)
-            if isinstance(constant, np.ndarray):
-                changed[name] = constant[queries]
-        for name, slope in self.slopes.items():
-            of_query = np.ascontiguousarray(slope.T)
-            parts = (of_query[some] @ row for row, some in zip(rows, queries, strict=True))
-            changed[name] = changed[name] + np.stack(list(parts))
         return replace(self.zero, **changed)

@@ -1,143 +1,71 @@
-"""Bounds cover the truth as often as they say: a short `benchmarks.accuracy.coverage`.
+"""Bounds cover the truth as often as they say: a short `benchmarks.accuracy.coverage_grid`.
 
-Seeds are fixed. With other seeds a check fails with probability below 1e-6 / CHECKS as long as the
-true coverage is what `allowed` assumes: the numbers below are binomial tails.
+Prefixes cover, so quantiles, which invert their bounds, do; lists of all values cover, so the
+largest ones, chosen among them, do. Seeds are fixed. With other seeds a check fails with
+probability below 1e-6 / CHECKS as long as the true coverage is at least what `LEAST` says: the
+numbers below are binomial tails.
 """
-
-from functools import cache
-from itertools import product
 
 import numpy as np
 import pytest
-from benchmarks.accuracy.coverage import (
-    ESTIMANDS,
-    METHODS,
-    QUANTILES,
-    Asked,
-    Row,
-    repeat,
-    small_rows,
-    top_rows,
-)
-from benchmarks.accuracy.coverage_cases import file_mechanisms, large_mechanisms, small_mechanisms
-from benchmarks.accuracy.repeated import draw, privatized, subset_counts
-from benchmarks.accuracy.simulate import Case, uniform, zipf
+from benchmarks.accuracy.coverage_grid import FILES, MECHANISMS, TOGETHER, cells, shares_of
+from benchmarks.accuracy.repeated import AffineSums, draw, privatized, subset_counts
+from benchmarks.accuracy.simulate import Case
 from scipy.stats import binom, norm
 
 from ldpstream.estimators.bounds.bounded import bound
-from ldpstream.estimators.bounds.options import Options
-from ldpstream.estimators.estimate import estimate_sets, estimate_values
-from ldpstream.estimators.quantiles.prefixes import Prefixes
-from ldpstream.estimators.quantiles.quantiles import crossings, estimate_quantiles
+from ldpstream.estimators.bounds.options import Method, Options
+from ldpstream.estimators.estimate import estimate_values, value_sums
+from ldpstream.mechanisms import MECHANISMS as REGISTERED
 from ldpstream.mechanisms.domains.blocks import Blocks
-from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
-from ldpstream.mechanisms.families.high_low import HighLow
 from ldpstream.mechanisms.families.subset.selection import SubsetSelection
-from ldpstream.mechanisms.registry.registry import MECHANISMS
 from tests.exact.enumeration import accumulated
 from tests.soak import chosen
 
 CHECKS = 10_000
 TAIL = 1e-6 / CHECKS
-SMALL = small_mechanisms(1.0) | file_mechanisms()
-DRAWN_ONE_BY_ONE = ("l1-bits",)
-
-TOP_CASES = [
-    Case("one block", BlockHadamard(1.0, Blocks.one(1000)), "zipf", zipf(1000), 5000),
-    # Variances plugged in at the estimate itself cover 0.46 (uniform) and 0.15 (zipf, small n).
-    Case("tens", BlockHadamard(3.0, Blocks(np.arange(1000) // 10)), "uni", uniform(1000), 5000),
-    Case("tens", BlockHadamard(3.0, Blocks(np.arange(1000) // 10)), "zipf", zipf(1000), 200),
-    Case("high-low", HighLow(3.0, 1000, frozenset(range(0, 1000, 4))), "uni", uniform(1000), 200),
-    Case("bits", large_mechanisms(1.0)["l1-bits, 1000"], "zipf", zipf(1000), 5000),
-]
-
-
-def allowed(repetitions: int, least: float, largest: float) -> tuple[float, float]:
-    """Shares of covered repetitions left only with probability TAIL if coverage is in between."""
-    low = binom.ppf(TAIL, repetitions, least) / repetitions
-    return low, binom.isf(TAIL, repetitions, largest) / repetitions
-
-
-def assumed(row: Row) -> tuple[float, float]:
-    """The true coverage that the long form finds, with room."""
-    if row.method == "bernstein":
-        return 0.98, 1.0
-    if row.together or row.kind == "quantiles":
-        return 0.945, 1.0
-    return 0.94, 0.97
-
-
-@cache
-def asked_of(name: str) -> Asked:
-    return Asked(SMALL[name])
+EVERY = {**MECHANISMS, **FILES}
+METHODS: tuple[Method, ...] = ("padded", "normal", "bernstein")
+REPETITIONS = chosen(120, soak=1_000)
+LEAST: dict[Method, float] = {"padded": 0.935, "normal": 0.925, "bernstein": 0.98}
 
 
 def case_of(name: str, n: int) -> Case:
-    return Case(name, SMALL[name], "zipf", zipf(SMALL[name].size), n)
+    mechanism = EVERY[name](1.0)
+    return Case(name, mechanism, "rare", shares_of(0.1, mechanism.size), n)
 
 
 def test_every_registered_mechanism_is_measured():
     # Records have estimates of each attribute alone: test_sampled.
-    assert {mechanism.id for mechanism in SMALL.values()} | {"sampled"} == set(MECHANISMS)
+    assert {make(1.0).id for make in EVERY.values()} | {"sampled"} == set(REGISTERED)
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("name", SMALL)
-def test_bounds_of_values_ranges_and_quantiles(name: str):
-    """Each on its own and all together, `normal` and `bernstein`, both estimands."""
-    case = case_of(name, 5000)
-    slow = SMALL[name].id in DRAWN_ONE_BY_ONE
-    repetitions = chosen(120, soak=150 if slow else 1000)
-    found = list(small_rows(asked_of(name), repeat(case, repetitions)))
-    assert {row.kind for row in found} >= {"values", "quantiles"}
-    for row in found:
-        if row.kind != "mostly":
-            least, largest = allowed(repetitions, *assumed(row))
-            assert least > 0.74
-            assert least <= row.least, row
-            assert row.largest <= largest, row
+@pytest.mark.parametrize("name", EVERY)
+def test_bounds_of_every_query_and_list(name: str):
+    for cell in cells(name, 1.0, [5_000], [0.1], REPETITIONS, methods=METHODS):
+        for method, covered in cell.covered.items():
+            target = max(LEAST[method], 0.945 if cell.query in TOGETHER else 0.0)
+            assert covered >= binom.ppf(TAIL, REPETITIONS, target) / REPETITIONS, cell
 
 
-@pytest.mark.soak
-@pytest.mark.parametrize("case", TOP_CASES, ids=lambda c: f"{c.name}-{c.data}-{c.n}")
-def test_top_lists_are_covered_together(case: Case):
-    """Assumes a coverage of at least 0.96; the long form finds 0.965 and more."""
-    repetitions = chosen(400, soak=1000)
-    least = allowed(repetitions, 0.96, 1.0)[0]
-    assert least > chosen(0.87, soak=0.91)
-    for row in top_rows(Asked(case.mechanism), repeat(case, repetitions)):
-        assert row.queries == 20
-        assert row.least >= least, row
-
-
-@pytest.mark.parametrize("name", {m.id: name for name, m in SMALL.items()}.values())
-def test_what_is_measured_is_what_is_published(name: str):
+@pytest.mark.parametrize("name", {make(1.0).id: name for name, make in EVERY.items()}.values())
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("together", [False, True])
+def test_what_is_measured_is_what_is_published(name: str, method: Method, together: bool):
     """The sums of many statistics at once are those of each alone, and so are their bounds."""
-    case, asked = case_of(name, 500), asked_of(name)
-    found, prefixes = repeat(case, 2), Prefixes.of(case.mechanism)
-    for method, estimand, together in product(METHODS, ESTIMANDS, (False, True)):
-        options = {"method": method, "estimand": estimand, "simultaneous": together}
-        many = [
-            bound(sums.at(found.statistics), case.n, Options(**options))
-            for sums in (asked.values, asked.ranges, asked.prefixes)
-        ]
-        for place, statistic in enumerate(found.statistics):
-            values = estimate_values(case.mechanism, statistic, case.n, **options)
-            sets = estimate_sets(case.mechanism, statistic, case.n, asked.sets, **options)
-            for one, row in ((values, many[0]), (sets, many[1])):
-                np.testing.assert_allclose(row.low[place], one.low, atol=1e-8)
-                np.testing.assert_allclose(row.high[place], one.high, atol=1e-8)
-            quantiles = estimate_quantiles(
-                case.mechanism, statistic, case.n, QUANTILES.tolist(), prefixes=prefixes, **options
-            )
-            low, high = crossings(many[2].low[place], many[2].high[place], QUANTILES)
-            # An exactly known prefix may equal p but for rounding.
-            assert (low != quantiles.low).sum() + (high != quantiles.high).sum() <= 2
+    case = case_of(name, 500)
+    mechanism, (_, statistics) = case.mechanism, draw(case, 2, 1)
+    sums = AffineSums.of(mechanism, lambda s: value_sums(mechanism, s, mechanism.count(s)))
+    options = {"method": method, "estimand": "population", "simultaneous": together}
+    many = bound(sums.at(statistics), case.n, Options(**options))
+    for place, statistic in enumerate(statistics):
+        values = estimate_values(mechanism, statistic, case.n, **options)
+        np.testing.assert_allclose(many.low[place], values.low, atol=1e-8)
+        np.testing.assert_allclose(many.high[place], values.high, atol=1e-8)
 
 
-@pytest.mark.parametrize(
-    "name", ["l1-bits, 40", "matrix, prefix, line", "matrix, haar, 1-2-7-30", "subset, 1-2-7-30"]
-)
+@pytest.mark.parametrize("name", ["l1-bits", "matrix, prefix", "matrix, haar", "subset-selection"])
 def test_sums_drawn_at_once_are_distributed_as_privatized_ones(name: str):
     """Means and variances of every entry, normal at 100 users a repetition."""
     case, repetitions = case_of(name, 100), 400

@@ -2,28 +2,23 @@
 
 from collections.abc import Callable
 from fractions import Fraction
-from functools import reduce
 from math import comb, factorial
 
 import numpy as np
 import pytest
-from benchmarks.accuracy.scales import alphas_of
+from benchmarks.accuracy.repeated import alphas_of
 from numpy.typing import NDArray
 from scipy.stats import binom, nbinom
 
 from ldpstream.estimators.bounds.options import Method
 from ldpstream.estimators.estimate import Estimate, estimate_sets
-from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.l1.bits import L1Bits
 from ldpstream.mechanisms.families.matrix.matrix import Matrix
 from ldpstream.mechanisms.families.matrix.noise import LaplaceRows
 from ldpstream.mechanisms.families.matrix.strategy import Strategy
-from ldpstream.mechanisms.families.subset.selection import SubsetSelection
-from ldpstream.mechanisms.interface.decoder import LinearDecoder
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.policies.metric import MetricPolicy
-from ldpstream.mechanisms.policies.policy import BlockPolicy
 from tests.exact.enumeration import counted
 
 Floats = NDArray[np.float64]
@@ -120,34 +115,3 @@ def test_bounds_are_as_narrow_as_the_noise_allows(of: Callable[[float], Mechanis
     for epsilon in (0.3, 1.0):
         found = asked(of(epsilon), 50, 0.95, "padded")
         assert ((found.highest - found.lowest) <= 1.25 * 2.0 * 1.96 * found.se).all()
-
-
-MECHANISMS = [
-    bits(1.0),
-    L1Bits(1.0, (3, 4)),
-    prefixes(1.0),
-    Matrix(
-        BlockPolicy(1.0, Blocks(np.array([0, 0, 1, 1, 1, 2]))), Strategy.built_in("identity", SIZE)
-    ),
-    SubsetSelection(1.0, Blocks(np.array([0, 0, 1, 1, 1, 1]))),
-]
-
-
-@pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda m: m.id)
-def test_single_values_have_the_deviations_of_their_indicators(mechanism: Mechanism):
-    decoder = mechanism.decoder
-    assert isinstance(decoder, LinearDecoder)
-    of_each = np.array([decoder.deviation(row) for row in np.eye(mechanism.size)])
-    found = decoder.value_deviations()
-    if found is None:
-        least, largest = decoder.extremes()
-        found = np.maximum(largest, 1.0 - least)
-    np.testing.assert_allclose(found, of_each)
-
-
-def test_a_set_is_off_by_what_moves_most_of_its_rows():
-    decoder = prefixes(1.0).decoder
-    assert isinstance(decoder, LinearDecoder)
-    steps = [decoder.deviation(np.arange(SIZE) * step) for step in (1.0, 2.0, -3.0)]
-    assert steps == pytest.approx([steps[0] * factor for factor in (1.0, 2.0, 3.0)])
-    assert reduce(max, steps) == steps[-1]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks.accuracy.scales import alphas_of
+from benchmarks.accuracy.repeated import alphas_of
 
 from ldpstream.mechanisms import CollectionSpec, SpecError
 from ldpstream.mechanisms.families.matrix.matrix import Matrix

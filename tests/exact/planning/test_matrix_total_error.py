@@ -1,15 +1,11 @@
 """The total error of a workload under `matrix`: closed forms, and which strategy is best."""
 
-import math
 from collections.abc import Callable
 
 import numpy as np
 import pytest
-from benchmarks.accuracy.scales import gram_of
-from benchmarks.accuracy.total_error import predicted_total_error
 
-from ldpstream.mechanisms.families.matrix.matrix import Matrix
-from ldpstream.mechanisms.families.matrix.strategy import STRATEGIES, WORKLOADS, Strategy
+from ldpstream.mechanisms.families.matrix.strategy import STRATEGIES, WORKLOADS
 from tests.exact.specs import SIZES, built, classical, line
 
 
@@ -25,7 +21,6 @@ def queries(workload: str, size: int) -> np.ndarray:
 def test_grams_are_those_of_the_queries(workload: str, size: int):
     listed = queries(workload, size)
     assert np.array_equal(WORKLOADS[workload](size), listed.T @ listed)
-    assert np.array_equal(gram_of(listed, size), listed.T @ listed)
     if workload == "ranges":
         assert len(listed) == size * (size + 1) // 2
 
@@ -60,31 +55,20 @@ def test_total_errors_have_closed_forms(name: str, workload: str):
     mechanism = built(name, line(0.8, K))
     listed = queries(workload, K)
     noise = float(mechanism.rows.variances[0])
-    found = predicted_total_error(mechanism, 100, workload)
-    assert found == pytest.approx(100 * noise * CLOSED[name](listed))
+    found = mechanism.decoder.total_error(WORKLOADS[workload](K))
+    assert found == pytest.approx(noise * CLOSED[name](listed))
     by_query = [mechanism.decoder.noise(w) for w in listed]
-    assert found == pytest.approx(100 * sum(float(noise[0]) for noise in by_query))
+    assert found == pytest.approx(sum(float(noise[0]) for noise in by_query))
     assert all(np.ptp(noise) == 0.0 for noise in by_query)
     # All ranges by prefixes: every cut ends k of them ([ML] III-B).
     if (name, workload) == ("prefix", "ranges"):
-        assert found == pytest.approx(100 * noise * K * (K - 1))
-
-
-@pytest.mark.parametrize("epsilon", [0.01, 1.0, 3.0])
-def test_the_discrete_noise_is_smaller_than_the_continuous(epsilon: float):
-    mechanism = built("prefix", line(epsilon, 8))
-    continuous = predicted_total_error(mechanism, 10, "ranges", continuous=True)
-    assert continuous == pytest.approx(10 * 2 / epsilon**2 * 8 * 7)
-    discrete = predicted_total_error(mechanism, 10, "ranges")
-    assert discrete < continuous
-    # 2 q/(1 - q)^2 = 1/(2 sinh^2(epsilon/2)) = 2/epsilon^2 - 1/6 + ...
-    assert discrete / continuous == pytest.approx((epsilon / 2 / math.sinh(epsilon / 2)) ** 2)
+        assert found == pytest.approx(noise * K * (K - 1))
 
 
 def test_the_best_strategy_depends_on_the_metric():
     for policy, best in ((line(1.0, 32), "prefix"), (classical(1.0, 32), "identity")):
         errors = {
-            name: predicted_total_error(Matrix(policy, Strategy.built_in(name, 32)), 1, "ranges")
+            name: built(name, policy).decoder.total_error(WORKLOADS["ranges"](32))
             for name in STRATEGIES
         }
         assert min(errors, key=lambda name: errors[name]) == best
