@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ldpstream.mechanisms import CollectionSpec
+from ldpstream.mechanisms import CollectionSpec, SystemEntropy
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from tests.conformance.instances import INSTANCES
 from tests.seeded import SeededEntropy
@@ -24,6 +24,12 @@ def test_every_draw_is_from_the_system(mechanism: Mechanism):
     values = np.arange(20) % mechanism.size
     found = mechanism.privatize(values)
     assert np.array_equal(found, mechanism.privatize(values, entropy=SeededEntropy(17)))
+
+
+def test_the_systems_source_keeps_nothing_between_calls():
+    entropy = SystemEntropy()
+    entropy.words(4)
+    assert not vars(entropy)
 
 
 def test_random_rounding_draws_from_the_system_too(tmp_path: Path):

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.estimators.bounds.options import Estimand
 from ldpstream.estimators.planning.predictions import predicted_set_variances
 from ldpstream.mechanisms.base.arrays import Floats
 from ldpstream.mechanisms.exact.entropy import WORD
@@ -41,22 +40,6 @@ def matrix_of(mechanism: Mechanism) -> np.ndarray:
 
 def times(left: Vector, right: Vector) -> Fraction:
     return sum((a * b for a, b in zip(left, right, strict=True)), Fraction(0))
-
-
-def rising_shares(size: int) -> list[Fraction]:
-    """Return shares of values in proportion to 1, 2, 3, ..."""
-    return [Fraction(2 * (x + 1), size * (size + 1)) for x in range(size)]
-
-
-def variance_of(
-    channel: Rows, decoders: Rows, weights: Vector, shares: Vector, estimand: Estimand
-) -> Fraction:
-    """Return n times the variance of the weighted sum of estimates, with values of these shares."""
-    decoded = [times(weights, column) for column in zip(*decoders, strict=True)]
-    second = times(shares, [times(row, [h * h for h in decoded]) for row in channel])
-    if estimand == "population":
-        return second - times(shares, weights) ** 2
-    return second - times(shares, [w * w for w in weights])
 
 
 def accumulated(mechanism: Mechanism, reports: np.ndarray) -> Statistic:

@@ -5,9 +5,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from ldpstream.mechanisms.exact.dyadic import sign_threshold
 from ldpstream.mechanisms.exact.entropy import WORD
-from ldpstream.mechanisms.families.l1.bit_rows import ones_from, packed_bernoulli, row_bytes, unpack
+from ldpstream.mechanisms.families.l1.bit_rows import packed_bernoulli, unpack
 from ldpstream.mechanisms.families.l1.bits import L1Bits
 from tests.seeded import SeededEntropy
 
@@ -85,11 +84,6 @@ def test_reports_are_drawn_as_specified(epsilon: float, shape: tuple[int, ...]):
         assert found[row].tobytes() == expected
 
 
-def test_the_threshold_is_that_of_the_policy():
-    mechanism = L1Bits(0.1, (5,))
-    assert mechanism.threshold == sign_threshold(mechanism.policy.step)
-
-
 def test_many_reports_are_those_of_several_parts(monkeypatch: pytest.MonkeyPatch):
     """Values are taken in parts, each with its own coins: the parts' reports in a row."""
     mechanism, values = L1Bits(1.0, (30,)), np.arange(30)
@@ -98,21 +92,3 @@ def test_many_reports_are_those_of_several_parts(monkeypatch: pytest.MonkeyPatch
     parts = [mechanism.privatize(values[i : i + 10], entropy=entropy) for i in (0, 10, 20)]
     whole = mechanism.privatize(values, entropy=SeededEntropy(5))
     assert np.array_equal(whole, np.concatenate(parts))
-
-
-@pytest.mark.parametrize("size", [1, 2, 5])
-def test_ones_from_a_position_on(size: int):
-    for start in range(8 * size + 1):
-        (row,) = unpack(ones_from(np.array([start]), size), 8 * size)
-        assert row.tolist() == [0] * start + [1] * (8 * size - start)
-    assert [row_bytes(width) for width in (1, 8, 9, 16, 17)] == [1, 1, 2, 2, 3]
-
-
-def test_entries_are_flipped_as_often_as_the_threshold_says():
-    """Of 200,000 entries the flipped share errs by 0.001; 0.006 is six of these: below 1e-8."""
-    mechanism = L1Bits(1.0, (101, 101))
-    rows = mechanism.privatize(np.zeros(1000, dtype=np.int64), entropy=SeededEntropy(4))
-    share = unpack(rows, 200).mean(axis=0)
-    assert abs(share.mean() - mechanism.threshold / WORD) < 0.006
-    # Each position by itself: 200 shares that err by 0.014; 0.09 is 6.4 of these.
-    assert np.abs(share - mechanism.threshold / WORD).max() < 0.09

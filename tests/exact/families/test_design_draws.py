@@ -12,15 +12,11 @@ import pytest
 from ldpstream.mechanisms import Blocks
 from ldpstream.mechanisms.exact.entropy import (
     WORD,
-    bernoulli_each,
-    uniform_below,
-    uniform_below_each,
 )
 from ldpstream.mechanisms.families.design.mechanism import DesignMechanism
 from ldpstream.mechanisms.families.design.projective_geometry import ProjectiveGeometry
 from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
 from tests.exact.enumeration import Scripted
-from tests.seeded import SeededEntropy
 
 UNEQUAL = Blocks(np.array([2, 0, 1, 1, 2, 3, 2, 2, 2, 1, 4, 4]))
 BLOCKS = [Blocks.one(2), Blocks.one(9), UNEQUAL]
@@ -89,33 +85,3 @@ def test_draws_of_projective_geometry_realise_its_channel(blocks: Blocks):
         assert len(accepted) == K - d
         assert drawn.count(start + spare) == 1 + d
         assert shares(mechanism, value, set(inside), set(accepted)) == dict(row)
-
-
-@pytest.mark.parametrize("kind", [RandomizedResponse, ProjectiveGeometry])
-def test_many_values_at_once_are_drawn_each_in_its_block(kind: type[DesignMechanism]):
-    mechanism = kind(1.0, UNEQUAL)
-    values = np.random.default_rng(1).integers(0, 12, 5000)
-    reports = mechanism.privatize(values, entropy=SeededEntropy(2))
-    of_report = mechanism.decoder.output_groups()
-    assert of_report is not None
-    assert np.array_equal(of_report[reports], UNEQUAL.of_value[values])
-
-
-def test_every_word_is_compared_with_its_own_threshold():
-    words = [0, 5, 5, WORD - 1]
-    thresholds = np.array([1, 5, 6, WORD - 1], dtype=np.uint64)
-    assert bernoulli_each(Scripted(words), thresholds).tolist() == [True, False, True, False]
-
-
-def test_every_draw_is_below_its_own_bound():
-    # Masked: 0, 1, 3, 7, 7; the third and the fourth are rejected, twice.
-    entropy = Scripted([7, 7, 3, 7, 15], [3, 14], [2, 13])
-    bounds = np.array([1, 2, 3, 6, 8])
-    assert uniform_below_each(entropy, bounds).tolist() == [0, 1, 2, 5, 7]
-    assert not entropy.left
-
-
-@pytest.mark.parametrize("bound", [1, 6, 8, 2**40 + 1])
-def test_equal_bounds_are_one_bound(bound: int):
-    each = uniform_below_each(SeededEntropy(4), np.full(1000, bound))
-    assert np.array_equal(each, uniform_below(SeededEntropy(4), bound, 1000))

@@ -6,8 +6,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from ldpstream.estimators.bounds.options import Estimand
-from ldpstream.estimators.planning.predictions import predicted_set_variances
 from ldpstream.mechanisms import Blocks, SpecError
 from ldpstream.mechanisms.exact.dyadic import budget, exp_bounds, set_threshold
 from ldpstream.mechanisms.exact.entropy import WORD
@@ -20,43 +18,11 @@ from ldpstream.mechanisms.families.design.projective_geometry import (
     hyperplane_design,
 )
 from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
-from tests.conformance.instances import UNEQUAL
 from tests.exact.enumeration import (
     IMPOSSIBLE_EPSILONS,
-    Rows,
     predicted_value_variances,
-    rising_shares,
     rows_of,
-    times,
-    variance_of,
 )
-
-CASES = [
-    kind(epsilon, blocks)
-    for kind in (RandomizedResponse, ProjectiveGeometry)
-    for epsilon, blocks in [
-        (1.0, Blocks.one(2)),
-        (0.3, Blocks.one(7)),
-        (1.0, Blocks.one(11)),
-        (2.5, UNEQUAL),
-        (30.0, UNEQUAL),
-    ]
-]
-EVERY = pytest.mark.parametrize(
-    "mechanism", CASES, ids=lambda m: f"{m.id}-{m.epsilon}-{m.blocks.count}-{m.size}"
-)
-N = 1000
-
-
-def decoders_of(mechanism: DesignMechanism) -> Rows:
-    """`h_x`: high where a report supports x, low at the other reports of its block."""
-    decoders = []
-    for row, block in zip(rows_of(mechanism), mechanism.blocks.of_value, strict=True):
-        support = mechanism.layout.designs[mechanism.layout.kinds[block]].support
-        likely = max(row)
-        choice = {likely: support.high, Fraction(0): Fraction(0)}
-        decoders.append([choice.get(p, support.low) for p in row])
-    return decoders
 
 
 @pytest.mark.parametrize(("epsilon", "size"), [(1.0, 5), (3.0, 2), (0.01, 9), (60.0, 4)])
@@ -67,12 +33,6 @@ def test_randomized_response_is_its_definition(epsilon: float, size: int):
     assert float(own) == pytest.approx(math.exp(epsilon) / (math.exp(epsilon) + size - 1), 1e-12)
     for value, row in enumerate(rows_of(mechanism)):
         assert row == [own if y == value else other for y in range(size)]
-
-
-def test_two_values_are_warners():
-    pair = RandomizedResponse(1.0, Blocks.one(2)).channel()
-    kept = math.e / (math.e + 1)
-    assert [float(pair.rows[0][y]) for y in (0, 1)] == pytest.approx([kept, 1 - kept], rel=1e-15)
 
 
 @pytest.mark.parametrize("epsilon", [0.2, 1.0, 3.0])
@@ -89,60 +49,6 @@ def test_projective_geometry_weighs_orthogonal_points(epsilon: float):
         products = (vectors * vectors[value, ::-1]).sum(axis=1) % q
         expected = np.where(products == 0, e / Z, 1 / Z)
         assert [float(p) for p in row] == pytest.approx(expected.tolist(), rel=1e-12)
-
-
-@EVERY
-def test_no_bias_in_exact_rationals(mechanism: DesignMechanism):
-    channel, decoders = rows_of(mechanism), decoders_of(mechanism)
-    for x, row in enumerate(channel):
-        assert [times(row, h) for h in decoders] == [
-            Fraction(x == v) for v in range(mechanism.size)
-        ]
-    for value, exact in enumerate(decoders):
-        unit = np.eye(mechanism.size)[value]
-        found = mechanism.decoder.decode(unit)
-        np.testing.assert_allclose(found, [float(h) for h in exact], rtol=1e-12, atol=1e-15)
-
-
-@pytest.mark.grid
-@EVERY
-@pytest.mark.parametrize("estimand", ["respondents", "population"])
-def test_predicted_variances_are_those_of_the_enumeration(
-    mechanism: DesignMechanism, estimand: Estimand
-):
-    channel, decoders = rows_of(mechanism), decoders_of(mechanism)
-    p = rising_shares(mechanism.size)
-    units = [[Fraction(x == v) for x in range(mechanism.size)] for v in range(mechanism.size)]
-    both = [Fraction(v < 2) for v in range(mechanism.size)]
-    exact = [float(variance_of(channel, decoders, w, p, estimand)) for w in [*units, both]]
-    shares = np.array([float(share) for share in p])
-    values = (
-        predicted_value_variances(
-            mechanism, range(mechanism.size), shares=shares, estimand=estimand
-        )
-        / N
-    )
-    np.testing.assert_allclose(values * N, exact[:-1], rtol=1e-9, atol=1e-12)
-    (pair,) = (
-        predicted_set_variances(mechanism, [np.array([0, 1])], shares=shares, estimand=estimand) / N
-    )
-    # A set may take its block's known total instead: never worse.
-    assert pair * N <= exact[-1] * (1 + 1e-9) + 1e-12
-
-
-@EVERY
-def test_the_closed_forms_of_the_noise(mechanism: DesignMechanism):
-    channel, decoders = rows_of(mechanism), decoders_of(mechanism)
-    of_value = mechanism.blocks.of_value
-    least, largest = mechanism.decoder.noise_extremes()
-    for value, h in enumerate(decoders):
-        squares = [a * a for a in h]
-        noise = [
-            times(channel[x], squares) - (x == value)
-            for x in range(mechanism.size)
-            if of_value[x] == of_value[value]
-        ]
-        assert (least[value], largest[value]) == (float(min(noise)), float(max(noise)))
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from ldpstream.mechanisms.exact.entropy import WORD, SystemEntropy, uniform_below
+from ldpstream.mechanisms.exact.entropy import WORD, uniform_below
 from ldpstream.mechanisms.families.binary import Binary
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from ldpstream.mechanisms.families.high_low import HighLow
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from tests.conformance.instances import INSTANCES
 from tests.exact.enumeration import Scripted
-from tests.seeded import SeededEntropy
 
 # The others draw as often as they need: tests of their own enumerate them.
 SMALL = {
@@ -69,28 +68,3 @@ def test_uniform_draws_reject_and_draw_again():
 def test_uniform_draws_over_a_power_of_two_reject_nothing():
     entropy = Scripted([8, 9, 7, WORD - 1])
     assert uniform_below(entropy, 8, 4).tolist() == [0, 1, 7, 7]
-
-
-@pytest.mark.parametrize("bound", [0, -1, 2**63 + 1])
-def test_an_impossible_bound_is_refused(bound: int):
-    with pytest.raises(ValueError, match="bound"):
-        uniform_below(Scripted(), bound, 1)
-
-
-def test_the_system_entropy_keeps_nothing_between_calls():
-    entropy = SystemEntropy()
-    assert not vars(entropy)
-    assert entropy.words(5).shape == (5,)
-    assert not np.array_equal(entropy.words(4), entropy.words(4))
-
-
-@pytest.mark.parametrize("seed", [0, 1, 7, 2**40])
-def test_seeded_words_are_not_those_that_draw_the_values_of_a_simulation(seed: int):
-    def of(sequence: np.random.SeedSequence) -> list[int]:
-        return np.random.PCG64(sequence).random_raw(4).tolist()
-
-    found = SeededEntropy(seed).words(4).tolist()
-    assert found == SeededEntropy(seed).words(4).tolist()
-    assert found != np.random.default_rng(seed).bit_generator.random_raw(4).tolist()
-    assert all(found != of(child) for child in np.random.SeedSequence(seed).spawn(10))
-    assert found != of(np.random.SeedSequence([seed, 1]))

@@ -14,7 +14,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from ldpstream.mechanisms.exact.entropy import WORD, fair_coins
+from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.exact.geometric import Powers, PowerTable, TwoSidedGeometric
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from tests.exact.enumeration import Scripted
@@ -106,19 +106,6 @@ def test_the_draws_have_exactly_the_probabilities_of_the_channel(
         assert {report: weight / total for report, weight in realised.items()} == dict(row)
 
 
-THRESHOLDS = [1, WORD - 1, 1 << 63, 15 << 60, 0xBB26A7AEAD15E6CA, 3 << 62]
-
-
-@pytest.mark.parametrize("threshold", THRESHOLDS)
-def test_the_digits_of_powers_are_exact(threshold: int):
-    powers = Powers(threshold, 8)
-    for level in range(8):
-        exact = Fraction(threshold, WORD) ** (1 << level)
-        for words in (1, 2, 3):
-            assert powers.digits(level, words) == exact * WORD**words // 1
-        assert powers.first_digits[level] == exact * WORD // 1
-
-
 def test_the_digits_of_a_high_power_cost_no_high_power():
     assert 0 < Powers(WORD - 1, 1).digits(60, 2) < WORD**2
 
@@ -156,41 +143,6 @@ def test_equal_digits_take_further_words_after_the_batch():
         False,
     ]
     assert not entropy.left
-
-
-def test_coins_are_the_bits_of_words():
-    word = 0b1011 + (1 << 63)
-    coins = fair_coins(Scripted([word, 1]), 66)
-    assert coins.nonzero()[0].tolist() == [0, 1, 3, 63, 64]
-    assert coins.dtype == np.bool_
-
-
-def test_a_coordinate_moves_alone_and_within_its_dimension():
-    """A dimension's reports do not depend on the other's value, but for the words' order."""
-    mechanism = L1Geometric(0.3, (4, 1, 6))
-    for value in range(24):
-        reports = mechanism.privatize(np.full(500, value), entropy=SeededEntropy(value))
-        assert reports.min() >= 0
-        assert reports.max() < 24
-    rows = mechanism.privatize(np.full(40_000, 13), entropy=SeededEntropy(3)) // 6
-    exact = L1Geometric(0.3, (4,)).channel().rows[2]
-    # Hoeffding at 1e-8 for each of four shares.
-    allowed = np.sqrt(np.log(2 / 1e-8) / (2 * 40_000))
-    for row, probability in exact.items():
-        assert abs(float((rows == row).mean()) - float(probability)) <= allowed
-
-
-def test_the_work_grows_with_the_logarithm():
-    class Counting(SeededEntropy):
-        taken = 0
-
-        def words(self, n: int) -> np.ndarray:
-            self.taken += n
-            return super().words(n)
-
-    entropy = Counting(1)
-    L1Geometric(1e-7, (10**7,)).privatize(np.full(1000, 5_000_000), entropy=entropy)
-    assert entropy.taken < 40 * 1000
 
 
 @pytest.mark.parametrize(

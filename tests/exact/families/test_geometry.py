@@ -6,16 +6,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from ldpstream.mechanisms import Blocks
 from ldpstream.mechanisms.exact.dyadic import budget
 from ldpstream.mechanisms.families.design.geometry import Geometry
 from ldpstream.mechanisms.families.design.geometry_transform import hyperplane_sums
 from ldpstream.mechanisms.families.design.projective_geometry import (
-    ProjectiveGeometry,
     choose_geometry,
     hyperplane_design,
 )
-from tests.exact.enumeration import counted
 
 SPACES = [(2, 2), (2, 3), (2, 6), (3, 2), (3, 4), (5, 3), (7, 2), (11, 3)]
 EVERY = pytest.mark.parametrize(
@@ -98,21 +95,6 @@ def test_fast_sums_equal_dense_ones(q: int, t: int):
     np.testing.assert_allclose(
         hyperplane_sums(geometry, reals), reals @ table, rtol=1e-12, atol=1e-10
     )
-
-
-def test_the_fast_decoder_equals_a_dense_one_in_a_large_block():
-    mechanism = ProjectiveGeometry(3.0, Blocks.one(3000))
-    geometry, support = mechanism.geometry(3000), mechanism.design(3000).support
-    values = np.random.default_rng(2).integers(0, 3000, 5000)
-    statistic = counted(mechanism, values, 3)
-    vectors = geometry.vectors(np.arange(geometry.points))
-    backward = vectors[:3000, ::-1]
-    orthogonal = np.concatenate(
-        [(part @ vectors.T % geometry.q == 0) @ statistic for part in np.split(backward, 30)]
-    )
-    own, other = float(support.own), float(support.other)
-    dense = (orthogonal - other * 5000) / (own - other)
-    np.testing.assert_allclose(mechanism.decoder.totals(statistic), dense, atol=1e-8)
 
 
 def is_prime(q: int) -> bool:

@@ -12,9 +12,7 @@ from ldpstream.mechanisms.exact.dyadic import exp_bounds
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.matrix.matrix import Matrix
 from ldpstream.mechanisms.families.matrix.noise import reach
-from ldpstream.mechanisms.families.matrix.pairs import ProtectedPairs
 from ldpstream.mechanisms.families.matrix.strategy import STRATEGIES, Strategy
-from ldpstream.mechanisms.policies.budgets import components
 from ldpstream.mechanisms.policies.graph import GraphPolicy
 from ldpstream.mechanisms.policies.matrix import MatrixPolicy
 from ldpstream.mechanisms.policies.metric import MetricPolicy
@@ -60,29 +58,6 @@ def test_every_pair_keeps_its_budget_and_some_pair_uses_it_up(policy: Policy, na
             tight = max(tight, math.log(ratio) / float(budget))
     assert tight == pytest.approx(1.0, rel=1e-12)
     assert mechanism.certify().passed
-
-
-@pytest.mark.parametrize("name", STRATEGIES)
-def test_distances_by_products_equal_direct_ones(name: str, monkeypatch: pytest.MonkeyPatch):
-    pairs = ProtectedPairs.of(classical(1.0, 37))
-    rows = Strategy.built_in(name, 37).entries * 3
-    direct = pairs.distances(rows)
-    monkeypatch.setattr("ldpstream.mechanisms.families.matrix.pairs._FEW_DIRECT", 0)
-    assert np.array_equal(pairs.distances(rows), direct)
-    assert np.array_equal(pairs.weighted(rows, np.full(len(rows), 0.5)), direct * 0.5)
-
-
-@pytest.mark.parametrize("policy", POLICIES, ids=lambda p: f"{type(p).__name__}-{p.size}")
-def test_components_are_what_pairs_join(policy: Policy):
-    joined = {x: {x} for x in range(policy.size)}
-    for x in range(policy.size):
-        for other in range(policy.size):
-            if policy.entry(x, other) is not None:
-                union = joined[x] | joined[other]
-                joined |= dict.fromkeys(union, union)
-    least = [min(joined[x]) for x in range(policy.size)]
-    pairs = ProtectedPairs.of(policy)
-    assert components(policy.size, pairs.first, pairs.second).tolist() == least
 
 
 @pytest.mark.parametrize("threshold", [1, 1 << 32, 1 << 63, 15 << 60, WORD - (1 << 50)])

@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 
 from ldpstream.mechanisms.domains.blocks import Blocks
-from ldpstream.mechanisms.exact.entropy import WORD
-from ldpstream.mechanisms.exact.geometric import Powers, PowerTable
 from ldpstream.mechanisms.families.matrix.matrix import Matrix
 from ldpstream.mechanisms.families.matrix.rows import RowCodec
 from ldpstream.mechanisms.families.matrix.strategy import Strategy
@@ -40,37 +38,6 @@ def test_many_values_are_drawn_in_batches(monkeypatch: pytest.MonkeyPatch):
     parts = [values[i : i + 2].tolist() for i in range(0, 9, 2)]
     expected = [row for part in parts for row in matrix_as_specified(mechanism, part, entropy)]
     assert found.tolist() == expected
-
-
-def test_powers_of_several_alphas_keep_their_places():
-    table = PowerTable((Powers(1 << 63, 3), Powers(3 << 62, 3)))
-    firsts = [WORD >> 1, WORD >> 2, WORD >> 4, 3 << 62, 9 << 60, 81 << 56]
-    assert table.first_digits.tolist() == firsts
-
-    class Equal:
-        asked = 0
-
-        def words(self, n: int) -> np.ndarray:
-            self.asked += n
-            return np.array(firsts[:n] if n > 1 else [0], dtype=np.uint64)
-
-    entropy = Equal()
-    # Equal in all digits is not below; further digits are 0 here, which is not below either.
-    assert not table.bernoulli(entropy, np.arange(6)).any()
-    assert entropy.asked > 6
-
-
-@pytest.mark.parametrize("mechanism", MECHANISMS.values(), ids=MECHANISMS.keys())
-def test_reports_stay_in_range_and_survive_encoding(mechanism: Matrix):
-    rows = mechanism.rows
-    reports = mechanism.privatize(np.tile(np.arange(mechanism.size), 50))
-    reports[0], reports[1] = rows.low, rows.high
-    assert ((reports >= rows.low) & (reports <= rows.high)).all()
-    payload = mechanism.encode(reports)
-    assert payload.shape == (len(reports), mechanism.report_bytes)
-    decoded, valid = mechanism.decode(payload)
-    assert valid.all()
-    assert np.array_equal(decoded, reports)
 
 
 def test_columns_are_little_endian_from_their_least_value():

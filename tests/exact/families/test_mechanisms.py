@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from ldpstream.mechanisms import Blocks, SpecError
-from ldpstream.mechanisms.exact.walsh import positive, sign_order, walsh_hadamard
 from ldpstream.mechanisms.families.binary import Binary
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from ldpstream.mechanisms.families.high_low import HighLow
@@ -66,50 +65,6 @@ def test_block_hadamard_is_section_6():
     assert matrix_of(mechanism) == pytest.approx(expected, rel=1e-14)
 
 
-def test_estimates_of_a_block_are_c_times_the_transform():
-    mechanism = BlockHadamard(1.0, Blocks.one(5))
-    counts = np.array([9, 4, 0, 7, 5, 5, 1, 3])
-    c = (math.e + 1) / (math.e - 1)
-    transformed = [sum((-1) ** (r & y).bit_count() * counts[y] for y in range(8)) for r in range(8)]
-    assert mechanism.decoder.totals(counts) == pytest.approx(c * np.array(transformed[1:6]))
-
-
-@pytest.mark.parametrize("order", [1, 2, 8, 64])
-def test_the_transform_is_sylvesters(order: int):
-    y = np.arange(order)
-    signs = np.where(positive(y[:, None], y[None, :]), 1, -1)
-    assert np.array_equal(walsh_hadamard(np.eye(order, dtype=np.int64)), signs)
-    batch = np.random.default_rng(1).integers(-(2**40), 2**40, (3, 2, order))
-    assert np.array_equal(walsh_hadamard(batch), batch @ signs)
-    assert np.array_equal(walsh_hadamard(batch.astype(np.float64)), (batch @ signs).astype(float))
-    if order > 1:
-        assert signs[1:].sum(axis=1).tolist() == [0] * (order - 1)
-
-
-def test_the_transform_needs_a_power_of_two():
-    for order in (0, 3, 12):
-        with pytest.raises(ValueError, match="power of two"):
-            walsh_hadamard(np.zeros(order))
-
-
-def test_the_order_leaves_row_0_to_nobody():
-    for k in range(1, 70):
-        assert sign_order(k) == 2 ** math.ceil(math.log2(k + 1))
-
-
-BAD_EPSILONS = [0, -1.0, math.inf, -math.inf, math.nan, True, "1", None, [1.0], 1e-20, 10**400]
-
-
-@pytest.mark.parametrize("epsilon", BAD_EPSILONS)
-def test_an_impossible_epsilon_is_refused_by_name(epsilon: float):
-    for make in (
-        lambda: BlockHadamard(epsilon, Blocks.one(3)),
-        lambda: HighLow(epsilon, 3, frozenset({0})),
-    ):
-        with pytest.raises(SpecError, match=r"^epsilon: expected a (finite )?number"):
-            make()
-
-
 @pytest.mark.parametrize("epsilon", [0, -1.0, -math.inf, math.nan, False, "inf", 10**400])
 def test_an_impossible_budget_of_two_values_is_refused_by_name(epsilon: float):
     with pytest.raises(SpecError, match=r"^epsilon\[0\]: expected a number above 0"):
@@ -131,8 +86,3 @@ def test_sensitive_values_that_make_no_sense_are_refused():
     for bad in ({3}, {-1}, {0.5}):
         with pytest.raises(SpecError, match=r"sensitive: expected values in 0\.\.2"):
             HighLow(1.0, 3, frozenset(bad))
-
-
-def test_blocks_that_protect_nothing_are_refused():
-    with pytest.raises(SpecError, match="block of two or more values"):
-        BlockHadamard(1.0, Blocks(np.arange(4)))

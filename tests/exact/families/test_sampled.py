@@ -15,9 +15,7 @@ from ldpstream.mechanisms.exact.dyadic import exp_bounds
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
 from ldpstream.mechanisms.families.sampled.sampled import Sampled
-from ldpstream.mechanisms.interface.decoder import Decoder
 from ldpstream.mechanisms.ledger import Ledger
-from ldpstream.mechanisms.policies.attributes import AttributesPolicy
 from ldpstream.mechanisms.policies.policy import BlockPolicy
 from tests.exact.enumeration import accumulated
 from tests.exact.specs import channel_of, sampled
@@ -243,16 +241,6 @@ def test_few_reports_and_weighted_ones_add_up_the_same():
     repeated = accumulated(mechanism, np.repeat(reports, np.arange(12), axis=0))
     assert np.array_equal(weighed, repeated)
     assert sum(mechanism.counts(whole)) == mechanism.count(whole) == 12
-
-
-def test_decoders_of_attributes_know_nothing_of_each_other():
-    _, mechanism = sampled(spec_of())
-    decoder = mechanism.decoder
-    assert isinstance(decoder, Decoder)
-    assert isinstance(mechanism.policy, AttributesPolicy)
-    groups = decoder.groups()
-    assert groups is not None
-    assert groups.tolist() == [0, 0, 1, 1, 1, 2, 2, 3, 3]
 
 
 THREE = {"size": 3}
