@@ -1,4 +1,4 @@
-"""`l1-geometric` under `epsilon * |x - x'|_p`: kept at every pair, tight on the diagonal."""
+"""`l1-bits` and `l1-geometric` under `epsilon * |x - x'|_p`: kept at every pair, and tight."""
 
 import dataclasses
 import math
@@ -12,7 +12,9 @@ import pytest
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.exact.dyadic import budget, exp_bounds, float_above
 from ldpstream.mechanisms.exact.entropy import WORD
+from ldpstream.mechanisms.families.l1 import bits as l1_bits
 from ldpstream.mechanisms.families.l1 import geometric as l1_geometric
+from ldpstream.mechanisms.families.l1.bits import L1Bits
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from ldpstream.mechanisms.policies.metric import MetricPolicy, keeps_lp, l1_epsilon
 from ldpstream.mechanisms.wire.spec import CollectionSpec
@@ -25,13 +27,23 @@ CASES = [
     L1Geometric(0.5, (2, 2, 2, 2), p=2),
     L1Geometric(0.5, (3, 4), p=math.inf),
     L1Geometric(0.7, (9,), p=2),
+    L1Bits(0.7, (9,)),
+    L1Bits(0.7, (3, 4)),
+    L1Bits(1.0, (4, 5), p=2),
+    L1Bits(2.0, (3, 1, 3), p=3),
+    L1Bits(0.5, (3, 4), p=math.inf),
 ]
-EVERY = pytest.mark.parametrize("mechanism", CASES, ids=lambda m: f"{m.shape}-l{m.p}")
+EVERY = pytest.mark.parametrize("mechanism", CASES, ids=lambda m: f"{m.id}-{m.shape}-l{m.p}")
+
+
+def prove_by_structure(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (l1_bits, l1_geometric):
+        monkeypatch.setattr(module, "ENUMERATION_LIMIT", 0)
 
 
 @pytest.mark.grid
 @EVERY
-def test_every_pair_at_every_output_is_within_the_lp_budget(mechanism: L1Geometric):
+def test_every_pair_at_every_output_is_within_the_lp_budget(mechanism: L1Bits | L1Geometric):
     rows = in_units(mechanism.channel().rows)
     floors: dict[Fraction, Fraction] = {}
     for x, z in permutations(range(mechanism.size), 2):
@@ -44,8 +56,9 @@ def test_every_pair_at_every_output_is_within_the_lp_budget(mechanism: L1Geometr
 
 
 @EVERY
-def test_a_step_in_every_dimension_uses_the_budget_up(mechanism: L1Geometric):
-    ratio, dimensions = Fraction(WORD, mechanism.threshold), len(mechanism.extents)
+def test_a_step_in_every_dimension_uses_the_budget_up(mechanism: L1Bits | L1Geometric):
+    kept, dimensions = mechanism.threshold, len(mechanism.extents)
+    ratio = Fraction(*((kept, WORD - kept) if isinstance(mechanism, L1Bits) else (WORD, kept)))
     exponent = 0 if mechanism.p == math.inf else 1 / mechanism.p
     whole = mechanism.epsilon * dimensions**exponent
     assert dimensions * math.log(ratio) == pytest.approx(whole, rel=1e-12)
@@ -53,9 +66,9 @@ def test_a_step_in_every_dimension_uses_the_budget_up(mechanism: L1Geometric):
 
 @pytest.mark.grid
 @EVERY
-def test_both_proofs_pass(mechanism: L1Geometric, monkeypatch: pytest.MonkeyPatch):
+def test_both_proofs_pass(mechanism: L1Bits | L1Geometric, monkeypatch: pytest.MonkeyPatch):
     enumerated = mechanism.certify()
-    monkeypatch.setattr(l1_geometric, "ENUMERATION_LIMIT", 0)
+    prove_by_structure(monkeypatch)
     structured = mechanism.certify()
     assert (enumerated.proof, structured.proof) == ("enumeration", "structure")
     assert enumerated.passed
@@ -68,14 +81,26 @@ def test_both_proofs_pass(mechanism: L1Geometric, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.grid
 @EVERY
-def test_a_step_with_too_much_fails(mechanism: L1Geometric, monkeypatch: pytest.MonkeyPatch):
+def test_a_step_with_too_much_fails(
+    mechanism: L1Bits | L1Geometric, monkeypatch: pytest.MonkeyPatch
+):
     broken = dataclasses.replace(mechanism)
-    vars(broken)["threshold"] = mechanism.threshold - 8
-    assert not broken.certify().passed
-    monkeypatch.setattr(l1_geometric, "ENUMERATION_LIMIT", 0)
-    certificate = broken.certify()
-    assert not certificate.passed
-    assert certificate.violation is not None
+    vars(broken)["threshold"] += 1 if isinstance(mechanism, L1Bits) else -8
+    enumerated = broken.certify()
+    assert not enumerated.passed
+    assert "at output" in str(enumerated.violation)
+    prove_by_structure(monkeypatch)
+    structured = broken.certify()
+    assert not structured.passed
+    assert structured.violation is not None
+
+
+def test_the_last_entry_is_never_sent_because_it_is_the_same_for_all():
+    """Reports would be longer with it, and losses the same: it is +1 for every value."""
+    mechanism = L1Bits(1.0, (4, 3))
+    assert mechanism.report_bits == 3 + 2
+    t = Fraction(mechanism.threshold, WORD - mechanism.threshold)
+    assert mechanism.channel().worst_ratios(mechanism.policy) == {Fraction(1): t}
 
 
 def test_the_whole_epsilon_a_step_breaks_the_l2_policy_across(monkeypatch: pytest.MonkeyPatch):
@@ -85,7 +110,7 @@ def test_the_whole_epsilon_a_step_breaks_the_l2_policy_across(monkeypatch: pytes
     steps = mechanism.policy.steps(violation.value, violation.other)
     assert min(steps) > 0
     vars(mechanism.policy)["step"] = budget(1.0)
-    monkeypatch.setattr(l1_geometric, "ENUMERATION_LIMIT", 0)
+    prove_by_structure(monkeypatch)
     assert not mechanism.certify().passed
 
 
@@ -138,16 +163,18 @@ def spec(folder: Path, **keys: object) -> CollectionSpec:
     )
 
 
-def test_a_collection_asks_for_a_metric(tmp_path: Path):
-    plain = spec(tmp_path)
-    assert spec(tmp_path, policy={"metric": "l1"}).fingerprint == plain.fingerprint
-    two = spec(tmp_path, policy={"metric": "lp", "p": 2})
-    assert two.fingerprint == spec(tmp_path, policy={"metric": "l2"}).fingerprint
+@pytest.mark.parametrize("kind", [L1Bits, L1Geometric], ids=lambda kind: kind.id)
+def test_a_collection_asks_for_a_metric(kind: type[L1Bits | L1Geometric], tmp_path: Path):
+    own = {"mechanism": kind.id}
+    plain = spec(tmp_path, **own)
+    assert spec(tmp_path, **own, policy={"metric": "l1"}).fingerprint == plain.fingerprint
+    two = spec(tmp_path, **own, policy={"metric": "lp", "p": 2})
+    assert two.fingerprint == spec(tmp_path, **own, policy={"metric": "l2"}).fingerprint
     assert two.fingerprint != plain.fingerprint
-    assert two.mechanism == L1Geometric(0.5, (4, 5), p=2)
+    assert two.mechanism == kind(0.5, (4, 5), p=2)
     assert two.mechanism.policy == MetricPolicy(0.5, (4, 5), p=2)
     bins = {"interval": [[0.0, 8.0], [0.0, 5.0]], "bins": [4, 5]}
-    assert spec(tmp_path, domain=bins, policy={"metric": "l2"}).mechanism == L1Geometric(
+    assert spec(tmp_path, **own, domain=bins, policy={"metric": "l2"}).mechanism == kind(
         0.5, (4, 5), (2.0, 1.0), p=2
     )
 
