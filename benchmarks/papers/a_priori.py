@@ -6,8 +6,6 @@ found in them, however it is searched for and however many are asked for, errs b
 within d of `(sigma(x - 1), sigma(x)]`.
 """
 
-import math
-
 import numpy as np
 
 from ldpstream.estimators.bounds.methods import bernstein_worst_half_width, hoeffding_half_width
@@ -45,40 +43,6 @@ def prefix_half_widths(
     )
 
 
-def respondents_needed(
-    prefixes: Prefixes,
-    error: float,
-    *,
-    confidence: float = 0.95,
-    estimand: Estimand = "respondents",
-) -> int:
-    """Return the least n for which no prefix errs by more: the inverse of `prefix_half_widths`.
-
-    It is 1 if no prefix can err.
-
-    Raises:
-        ValueError: if the error is not a finite number above 0, or an option is out of range.
-    """
-    _check_error(error)
-    options = Options(confidence=confidence, estimand=estimand)
-    spread, variance, level = _worst(prefixes, options)
-    scale = math.log(2.0 / level)
-    # In 1/sqrt(n) Hoeffding's half-width is linear, Bernstein's a quadratic: both have inverses.
-    linear, square = np.sqrt(2.0 * variance * scale), spread * scale / 3.0
-    bernstein = ((linear + np.sqrt(linear**2 + 4.0 * square * error)) / (2.0 * error)) ** 2
-    hoeffding = spread**2 * scale / (2.0 * error**2)
-    needed = math.ceil(float(np.minimum(hoeffding, bernstein).max(initial=1.0)))
-
-    def holds(n: int) -> bool:
-        widths = prefix_half_widths(prefixes, n, confidence=confidence, estimand=estimand)
-        return bool((widths <= error).all())
-
-    # The closed form may be off by one through rounding.
-    if needed > 1 and holds(needed - 1):
-        return needed - 1
-    return needed if holds(needed) else needed + 1
-
-
 def _worst(prefixes: Prefixes, options: Options) -> tuple[Floats, Floats, float]:
     """Return R and V of each prefix, float64 `(m,)`, and the error level of each."""
     spread, variance = prefixes.spread, prefixes.prepared.worst_noise
@@ -86,8 +50,3 @@ def _worst(prefixes: Prefixes, options: Options) -> tuple[Floats, Floats, float]
         variance = np.where(spread > 0.0, variance + 0.25, variance)  # Popoviciu, for an indicator
     family = max(1, int((spread > 0.0).sum()))
     return spread, variance, (1.0 - options.confidence) / family
-
-
-def _check_error(error: float) -> None:
-    if not 0.0 < error < math.inf:
-        raise ValueError(f"error: expected a finite number above 0, got {error!r}")

@@ -2,7 +2,6 @@
 
 import json
 import math
-from collections.abc import Mapping
 from fractions import Fraction
 
 import numpy as np
@@ -18,7 +17,6 @@ from tests.ratios import in_units, is_within
 EVERY = pytest.mark.parametrize("mechanism", INSTANCES.values(), ids=INSTANCES.keys())
 SMALL = {name: m for name, m in LISTED.items() if m.size <= 64}
 EVERY_SMALL = pytest.mark.parametrize("mechanism", SMALL.values(), ids=SMALL.keys())
-Row = Mapping[int, Fraction]
 SATURATED = 40.0
 """Below 64 log 2, the largest loss that probabilities in units of 2^-64 can realise."""
 
@@ -92,12 +90,3 @@ def test_an_output_that_one_value_cannot_produce_fails_and_is_named(mechanism: M
     assert (violation.other, violation.output, violation.ratio) == (other, output, None)
     assert policy.entry(violation.value, other) is not None
     assert f"values {violation.value} and {other} at output {output}" in str(violation)
-
-
-@pytest.mark.parametrize(
-    "rows",
-    [({0: Fraction(1, 2)},), ({0: Fraction(3, 2), 1: Fraction(-1, 2)},), ({2: Fraction(1)},)],
-)
-def test_rows_that_are_not_distributions_are_refused(rows: tuple[Row, ...]):
-    with pytest.raises(ValueError, match="row 0"):
-        Channel(rows, 2)

@@ -89,21 +89,3 @@ def test_the_draws_follow_the_specification(
         mechanism.parameters(), blocks.sizes.tolist(), list(where), SeededEntropy(seed)
     )
     assert reports_of(mechanism, values, seed).tolist() == expected
-
-
-@settings(deadline=None, max_examples=EXAMPLES)
-@given(epsilon=epsilons, blocks=partitions(), seed=st.integers(0, 2**32))
-def test_sums_of_subsets_are_linear_and_blocks_exact(epsilon: float, blocks: Blocks, seed: int):
-    mechanism = SubsetSelection(epsilon, blocks)
-    rng = np.random.default_rng(seed)
-    values = rng.integers(0, blocks.size, 40)
-    statistic = accumulated(mechanism, reports_of(mechanism, values, seed))
-    decoder, weights = mechanism.decoder, rng.normal(size=blocks.size)
-    shares = decoder.totals(statistic)
-    scale = 40 * max(1.0, np.abs(decoder.extremes()[1]).max()) * blocks.size
-    total = decoder.total(weights, statistic)
-    np.testing.assert_allclose(total, (weights * shares).sum(), atol=1e-12 * scale)
-    for block in range(blocks.count):
-        whole = (blocks.of_value == block).astype(float)
-        assert decoder.total(whole, statistic) == (blocks.of_value[values] == block).sum()
-        assert not decoder.noise(whole).any()

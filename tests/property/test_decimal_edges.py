@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ldpstream.agents.config.query.errors import QueryError
 from ldpstream.agents.config.query.queries import parse_range
 from ldpstream.mechanisms import CollectionSpec, Domain, Interval, ValueOutsideDomainError
-from ldpstream.mechanisms.domains.axis import Axis, Numbers, decimal_of, shortest_doubles
+from ldpstream.mechanisms.domains.axis import Axis, Numbers, shortest_doubles
 from ldpstream.mechanisms.domains.fitting import nearest
 from ldpstream.mechanisms.domains.parse import parse_domain
 from tests.seeded import SeededEntropy
@@ -45,15 +45,6 @@ def forms(text: str) -> list[Any]:
     if "e" not in text.lower() and len(text.strip("-0.").replace(".", "")) <= 6:
         found.append(np.float32(text))
     return found
-
-
-def test_three_tenths_are_in_the_bin_that_begins_there():
-    domain = Interval(((0.0, 1.0),), (10,))
-    for given_ in ([0.3] * 1000, np.full(1000, 0.3), np.full(1000, 0.3, dtype=np.float32)):
-        assert domain.index(given_).tolist() == [3] * 1000
-    assert [domain.label(place) for place in range(10)] == [
-        [float(f"0.{place}"), float(f"0.{place + 1}") if place < 9 else 1.0] for place in range(10)
-    ]
 
 
 @pytest.mark.parametrize(("bounds", "bins"), DECIMALS)
@@ -106,39 +97,6 @@ def test_a_plane_has_decimal_edges_in_each_dimension():
     for given_ in (rows, np.array(rows), np.array(rows, dtype=np.float32), [*map(tuple, rows)]):
         assert domain.index(given_).tolist() == list(range(100))
     assert domain.parse_columns([[str(x), str(y)] for x, y in rows]).tolist() == list(range(100))
-
-
-def test_edges_that_are_no_decimals_have_the_least_double_that_reaches_them():
-    axis = Axis(0.0, 1.0, 3)
-    edge = axis.edge(1)
-    assert decimal_of(edge) >= Fraction(1, 3) > decimal_of(math.nextafter(edge, 0.0))
-    found = axis.floors(Numbers(np.array([math.nextafter(edge, 0.0), edge])))
-    assert found.tolist() == [0, 1]
-
-
-@given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6), st.integers(1, 1000), st.integers(0, 2**32 - 1))
-def test_bins_are_those_of_rationals(low: float, length: float, bins: int, seed: int):
-    high = low + length
-    axis = Axis(low, high, bins)
-    rng = np.random.default_rng(seed)
-    places = rng.integers(0, bins + 1, 20)
-    edges = np.array([axis.edge(int(place)) for place in places])
-    points = np.concatenate([edges, np.nextafter(edges, -np.inf), rng.uniform(low, high, 20)])
-    points = points[(points >= low) & (points <= high)]
-    width = (Fraction(repr(high)) - Fraction(repr(low))) / bins
-    exact = [math.floor((Fraction(repr(x)) - Fraction(repr(low))) / width) for x in points.tolist()]
-    assert axis.floors(Numbers(points)).tolist() == exact
-
-
-@given(st.integers(0, 2**32 - 1))
-def test_short_floats_are_the_decimals_that_they_print_as(seed: int):
-    rng = np.random.default_rng(seed)
-    for dtype in (np.float32, np.float16):
-        bits = rng.integers(0, 2 ** (8 * np.dtype(dtype).itemsize), 50)
-        some = bits.astype(f"u{np.dtype(dtype).itemsize}").view(dtype)
-        numbers = np.concatenate([some, rng.normal(size=20).round(2).astype(dtype)])
-        numbers = numbers[np.isfinite(numbers)]
-        assert shortest_doubles(numbers).tolist() == [float(str(one)) for one in numbers]
 
 
 def test_kinds_that_no_domain_takes_stay_refused():
@@ -310,13 +268,6 @@ def test_texts_of_any_length_are_in_the_bins_of_their_decimals(
     assert one_by_one == expected
 
 
-def test_integers_beside_floats_keep_their_digits():
-    domain = Interval(((0.0, 1e18),), (10,))
-    below, edge = 10**17 - 1, 10**17
-    assert domain.index([0.5, below, edge, 3]).tolist() == [0, 0, 1, 0]
-    assert domain.index([0.5, *[below, edge] * 50]).tolist() == [0, *[0, 1] * 50]
-
-
 def test_only_numbers_beside_edges_are_read_as_decimals(monkeypatch: pytest.MonkeyPatch):
     """Float32 and long texts that lie clearly in a bin need no second reading."""
     domain = Interval(((0.0, 1.0),), (1_000,))
@@ -351,22 +302,6 @@ def test_arrays_take_no_step_for_each_number(domain: Domain, monkeypatch: pytest
     # Also if there are fewer numbers than edges.
     few = np.resize(points, max(11, domain.size // 8)).round(2)
     assert len(domain.index(few)) == len(domain.index([1, *few.tolist()])) - 1 == len(few)
-
-
-@pytest.mark.parametrize(("bounds", "bins"), [*DECIMALS, ((0.0, 1.0), 7), ((-1e22, 3e22), 64)])
-def test_listed_edges_are_those_one_by_one(bounds: tuple[float, float], bins: int):
-    axis = Axis(*bounds, bins)
-    places = np.arange(0, bins + 1, max(1, bins // 100))
-    assert axis.edges[places].tolist() == [axis.edge(place) for place in places.tolist()]
-    assert axis.edges_at(places[:3]).tolist() == axis.edges[places[:3]].tolist()
-
-
-@pytest.mark.parametrize("bins", [3, 10, 1000])
-def test_few_numbers_and_many_are_in_the_same_bins(bins: int):
-    domain = Interval(((-1.0, 2.5),), (bins,))
-    points = np.random.default_rng(2).uniform(-1.0, 2.5, 2000).round(3)
-    one_by_one = [int(domain.index([point])[0]) for point in points.tolist()]
-    assert domain.index(points).tolist() == one_by_one
 
 
 def test_what_is_promised_goes_by_exact_widths():

@@ -6,14 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from ldpstream.estimators.estimate import estimate_sets, estimate_values
 from ldpstream.estimators.projection import known_totals, project_blocks, project_simplex
-from ldpstream.estimators.quantiles.quantiles import estimate_quantiles
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.binary import Binary
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from ldpstream.mechanisms.families.high_low import HighLow
-from ldpstream.mechanisms.interface.mechanism import Mechanism
 from tests.exact.enumeration import accumulated
 
 MECHANISMS = [
@@ -56,11 +53,6 @@ def test_each_block_is_projected_onto_its_own_total(values: np.ndarray, data: st
         assert is_nearest(values[members], projected[members], totals[group])
 
 
-def test_a_distribution_is_left_alone():
-    values = np.array([0.25, 0.5, 0.0, 0.25])
-    np.testing.assert_allclose(project_simplex(values), values, atol=1e-15)
-
-
 def test_what_cannot_be_projected_is_refused_or_undefined():
     assert np.isnan(project_simplex(np.array([0.5, np.nan]))).all()
     assert np.isnan(project_blocks(np.ones(2), np.array([0, 1]), np.array([1.0, np.nan]))).all()
@@ -80,35 +72,3 @@ def test_known_totals_are_the_blocks_shares_or_one():
     groups, totals = known_totals(MECHANISMS[1], np.bincount([0, 1], minlength=7), 2)
     np.testing.assert_array_equal(totals, [1.0])
     assert not groups.any()
-
-
-@pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda m: m.id)
-@given(data=st.data())
-def test_estimates_depend_on_the_sum_of_merged_statistics_only(
-    mechanism: Mechanism, data: st.DataObject
-):
-    counts = hnp.arrays(np.int64, mechanism.outputs, elements=st.integers(0, 1000))
-    parts = data.draw(st.lists(counts, min_size=1, max_size=4))
-    merged = mechanism.empty()
-    for part in parts:
-        merged += part
-    other_way = mechanism.empty()
-    for part in reversed(parts):
-        other_way += part
-    n = int(merged.sum())
-    sets = [np.array([0, 1])]
-    for first, second in (
-        (estimate_values(mechanism, s, n) for s in (merged, other_way)),
-        (estimate_sets(mechanism, s, n, sets) for s in (merged, other_way)),
-    ):
-        for name in ("value", "se", "low", "high", "influence"):
-            np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
-    # Sums of shares weighted by their n are the shares of the sum: linearity.
-    if n and all(part.any() for part in parts):
-        separate = sum(
-            estimate_values(mechanism, part, int(part.sum())).value * part.sum() for part in parts
-        )
-        whole = estimate_values(mechanism, merged, n).value
-        np.testing.assert_allclose(separate / n, whole, atol=1e-9)
-    first, second = (estimate_quantiles(mechanism, s, n, [0.5]) for s in (merged, other_way))
-    np.testing.assert_array_equal(first.value, second.value)

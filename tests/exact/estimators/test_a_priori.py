@@ -4,15 +4,13 @@ import math
 
 import numpy as np
 import pytest
-from benchmarks.papers.a_priori import prefix_half_widths, respondents_needed
+from benchmarks.papers.a_priori import prefix_half_widths
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ldpstream.estimators.bounds.types import Estimate
 from ldpstream.estimators.quantiles.prefixes import Prefixes
 from ldpstream.estimators.quantiles.quantiles import invert
-from ldpstream.estimators.queries import prepare_queries
-from ldpstream.estimators.weights import linear_queries
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
@@ -20,7 +18,6 @@ from ldpstream.mechanisms.families.l1.bits import L1Bits
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from ldpstream.mechanisms.families.matrix.matrix import Matrix
 from ldpstream.mechanisms.families.matrix.strategy import Strategy
-from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.interface.symbols import SymbolMechanism
 from ldpstream.mechanisms.policies.metric import MetricPolicy
 from tests.exact.enumeration import matrix_of
@@ -49,53 +46,6 @@ def test_bits_have_the_bound_of_the_theory():
     # The paper's assumption, the worst variance c^2/4, makes Bernstein's no better here.
     assert prefix_half_widths(prefixes, n, estimand="population")[0] == pytest.approx(expected)
     assert found[-1] == 0.0
-
-
-def test_geometric_prefixes_are_wider_than_c_and_bounded_by_bernstein():
-    prefixes = Prefixes.of(L1Geometric(1.0, (M,)))
-    a, c = math.exp(-1.0), (math.e + 1) / (math.e - 1)
-    spread = prefixes.spread
-    assert spread[M // 2] == pytest.approx((1 + a**2) / (1 - a) ** 2, rel=1e-3)
-    assert spread[M // 2] > c
-    n, scale = 5_000, math.log(2 * (M - 1) / 0.05)
-    noise = prefixes.prepared.worst_noise
-    expected = np.sqrt(2 * noise * scale / n) + spread * scale / (3 * n)
-    np.testing.assert_allclose(prefix_half_widths(prefixes, n), expected)
-    assert (expected[:-1] < spread[:-1] * math.sqrt(scale / (2 * n))).all()
-    # With few reports the term of order 1/n makes Bernstein's the wider one.
-    few = prefix_half_widths(prefixes, 2)
-    np.testing.assert_allclose(few[M // 2], spread[M // 2] * math.sqrt(scale / 4))
-
-
-@each
-def test_worst_noise_and_spread_bound_those_of_every_prefix(mechanism: Mechanism):
-    prefixes, queries = Prefixes.of(mechanism), prepare_queries(mechanism)
-    noise, spread = prefixes.prepared.worst_noise, prefixes.spread
-    assert noise.shape == spread.shape == (M,)
-    rows = ((np.arange(M) <= position).astype(np.float64) for position in range(M - 1))
-    for position, query in enumerate(linear_queries(queries, rows)):
-        assert noise[position] >= query.noise.max() - 1e-9
-        assert spread[position] >= query.largest - query.least - 1e-9
-        if queries.groups.count == 1:
-            assert noise[position] == pytest.approx(query.noise.max(), abs=1e-9)
-    assert noise[-1] == spread[-1] == 0.0
-
-
-@pytest.mark.grid
-@each
-@both
-@pytest.mark.parametrize(
-    ("confidence", "error"), [(0.5, 0.003), (0.95, 0.05), (0.999, 0.7), (0.95, 30.0)]
-)
-def test_the_number_needed_is_the_least_that_suffices(
-    mechanism: Mechanism, estimand: str, confidence: float, error: float
-):
-    prefixes = Prefixes.of(mechanism)
-    options = {"confidence": confidence, "estimand": estimand}
-    needed = respondents_needed(prefixes, error, **options)
-    assert prefix_half_widths(prefixes, needed, **options).max() <= error
-    if needed > 1:
-        assert prefix_half_widths(prefixes, needed - 1, **options).max() > error
 
 
 @pytest.mark.parametrize("positions", [2, 10, 1024, 2**20, 2**140])
@@ -165,22 +115,3 @@ def test_quantiles_of_prefixes_within_d_err_by_at_most_d(data: st.DataObject):
     truth = np.searchsorted(sigma, p)
     assert (found.low <= truth).all()
     assert (truth <= found.high).all()
-
-
-def test_impossible_arguments_are_refused_by_name():
-    prefixes = Prefixes.of(L1Bits(1.0, (M,)))
-    with pytest.raises(ValueError, match="n: expected"):
-        prefix_half_widths(prefixes, 0)
-    with pytest.raises(ValueError, match="confidence: expected"):
-        prefix_half_widths(prefixes, 5, confidence=1.0)
-    with pytest.raises(ValueError, match="estimand: expected"):
-        respondents_needed(prefixes, 0.1, estimand="everybody")
-    for error in (0.0, -1.0, math.inf, math.nan):
-        with pytest.raises(ValueError, match="error: expected"):
-            respondents_needed(prefixes, error)
-
-
-def test_one_position_never_errs():
-    prefixes = Prefixes.of(L1Geometric(1.0, (2,)), np.zeros(2, dtype=np.int64))
-    assert prefix_half_widths(prefixes, 10).tolist() == [0.0]
-    assert respondents_needed(prefixes, 1e-9) == 1

@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 from ldpstream.estimators.bounds.bounded import bound
 from ldpstream.estimators.bounds.options import CredibleMethod, Options
 from ldpstream.estimators.bounds.types import Sums
-from ldpstream.estimators.estimate import estimate_sets, estimate_values, set_sums, value_sums
+from ldpstream.estimators.estimate import estimate_sets, estimate_values, set_sums
 from ldpstream.estimators.lip.mmse import estimate_mmse, posteriors
 from ldpstream.estimators.quantiles.prefixes import Prefixes
 from ldpstream.estimators.quantiles.quantiles import estimate_quantiles, invert
 from ldpstream.estimators.queries import indicator, prepare_queries
-from ldpstream.estimators.weights import linear_sums
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
 from ldpstream.mechanisms.families.lip.domain import Prior
@@ -27,7 +26,7 @@ from ldpstream.mechanisms.families.lip.lip import Lip
 from ldpstream.mechanisms.families.sampled.sampled import Sampled
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from tests.conformance.instances import FEW, INSTANCES
-from tests.exact.dense import Dense, block_channel, random_channel
+from tests.exact.dense import Dense, block_channel
 from tests.exact.enumeration import failing
 from tests.exact.estimators.test_quantiles import CASES, statistic_of
 from tests.seeded import SeededEntropy
@@ -151,32 +150,6 @@ def test_a_rare_block_is_not_taken_for_one_without_noise(estimand: str):
     assert (found.highest - found.lowest > plain.highest - plain.lowest).all()
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_prefixes_know_as_much_as_their_linear_queries(case: str):
-    mechanism, order = CASES[case]
-    statistic = statistic_of(mechanism)
-    cuts = np.arange(order.max() + 1)[:, None]
-    weights = (order[None, :] <= cuts).astype(np.float64)
-    expected = linear_sums(prepare_queries(mechanism), statistic, weights)
-    prefixes = Prefixes.of(mechanism, order)
-    found = prefixes.prepared.sums(statistic)
-    for name in ("noisy", "typical_noise", "typical_sampling"):
-        np.testing.assert_allclose(
-            getattr(found, name), getattr(expected, name), atol=1e-9, err_msg=name
-        )
-    for name in ("moment", "peak"):
-        assert (getattr(found, name) >= getattr(expected, name) - 1e-9).all()
-    for method in ANYTIME:
-        options = {"method": method, "simultaneous": True}
-        bounds = prefixes.estimate(statistic, 400, **options)
-        assert bounds.low[-1] == bounds.high[-1] == 1.0
-        quantiles = estimate_quantiles(
-            mechanism, statistic, 400, [0.5], prefixes=prefixes, **options
-        )
-        assert (quantiles.low <= quantiles.value).all()
-        assert (quantiles.value <= quantiles.high).all()
-
-
 @pytest.mark.parametrize("method", ANYTIME)
 @pytest.mark.parametrize("estimand", ESTIMANDS)
 def test_quantiles_of_moving_shares_are_bounded_by_all_prefixes_together(
@@ -191,19 +164,6 @@ def test_quantiles_of_moving_shares_are_bounded_by_all_prefixes_together(
     expected = invert(prefixes, [0.3, 0.7])
     np.testing.assert_array_equal(found.low, expected.low)
     np.testing.assert_array_equal(found.high, expected.high)
-
-
-@pytest.mark.parametrize("mechanism", [block_channel(7, (2, 1, 3)), random_channel(3, 4, 6)])
-def test_single_values_know_as_much_as_their_sets_or_less(mechanism: Dense):
-    statistic = np.arange(mechanism.outputs) + 3
-    singles = [indicator(mechanism.size, np.array([value])) for value in range(mechanism.size)]
-    expected = set_sums(prepare_queries(mechanism), statistic, singles)
-    found = value_sums(mechanism, statistic, int(statistic.sum()))
-    for name in ("moment", "peak", "noisy"):
-        assert (getattr(found, name) >= 0.0).all()
-    assert (found.moment >= found.ceiling).all()
-    assert (found.typical_noise <= expected.typical_noise + 1e-9).all()
-    np.testing.assert_allclose(found.typical_sampling, expected.typical_sampling)
 
 
 def test_the_benchmarks_windows_are_those_of_the_estimators():

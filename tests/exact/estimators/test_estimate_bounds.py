@@ -106,12 +106,6 @@ def test_simultaneous_normal_bounds_take_the_variance_at_their_own_ends(case: st
         assert (half >= z * estimate.se - 1e-12).all()
 
 
-def test_the_joint_cases_reach_what_they_are_named_after():
-    quietest, noisiest = NOISY.decoder.noise_extremes()
-    assert (noisiest - quietest > 1.5).any()
-    assert estimate_values(JOINT["share above a half"][0], np.array([170, 30]), 200).value[0] > 0.8
-
-
 def test_a_pointwise_interval_and_a_weighted_one_stay_z_standard_errors():
     weights = np.array([[0.5, 2.0]])
     for options in ({}, {"simultaneous": True}):

@@ -20,12 +20,8 @@ from ldpstream.estimators.planning.predictions import (
 )
 from ldpstream.estimators.queries import indicator, prepare_queries
 from ldpstream.estimators.weights import linear_sums
-from ldpstream.mechanisms.domains.blocks import Blocks
-from ldpstream.mechanisms.families.binary import Binary
-from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
-from ldpstream.mechanisms.families.high_low import HighLow
 from tests.exact.dense import Dense, block_channel, random_channel
-from tests.exact.enumeration import counted, predicted_value_variances
+from tests.exact.enumeration import predicted_value_variances
 
 CHANNELS = {
     "two values": random_channel(1, 2, 2),
@@ -143,29 +139,3 @@ def test_the_noise_lies_between_floor_and_ceiling_whatever_the_users_hold(name: 
             same = np.bincount(of_value[users], minlength=3)
             of_report = mechanism.decoder.output_groups()[reports]
             assert (same == np.bincount(of_report, minlength=3)).all()
-
-
-AFFINE = {
-    "two values": (Binary(0.5, 2.0), [0, 1]),
-    "hadamard blocks": (BlockHadamard(1.5, Blocks(np.array([0, 1, 1, 0, 1, 2, 0]))), range(7)),
-    "plain reports": (HighLow(0.7, 6, frozenset({1, 4})), [0, 2, 3, 5]),
-}
-
-
-@pytest.mark.parametrize("name", AFFINE)
-def test_plug_ins_of_single_values_err_by_the_slope_times_the_error(name: str):
-    """What the proof of the simultaneous normal bounds uses (`joint_normal_half_width`)."""
-    mechanism, chosen = AFFINE[name][0], np.array(AFFINE[name][1])
-    rng = np.random.default_rng(6)
-    moved = False
-    for n in (1, 7, 200):
-        users = rng.integers(0, mechanism.size, n)
-        statistic = counted(mechanism, users, n)
-        shares = np.bincount(users, minlength=mechanism.size) / n
-        sums = value_sums(mechanism, statistic, n)
-        truth = predicted_value_variances(mechanism, range(mechanism.size), shares=shares) / n
-        off = np.abs(plug_in(sums, n, "respondents") - truth)[chosen]
-        expected = (sums.slope * np.abs(sums.total / n - shares) / n)[chosen]
-        np.testing.assert_allclose(off, expected, rtol=1e-9, atol=1e-12)
-        moved |= bool((off > 1e-6).any())
-    assert moved

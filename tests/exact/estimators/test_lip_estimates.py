@@ -72,19 +72,6 @@ def test_the_bayesian_estimate_is_the_posterior_mean(prior: float, epsilon: floa
         assert 0.0 <= found.low <= found.value <= found.high <= 1.0
 
 
-def test_the_realised_error_is_the_posteriors_variance():
-    mechanism = Lip(Prior(0.3), (1.0,))
-    rows = mechanism.channel().rows
-    a = posteriors(mechanism, np.array([0.3]))[0]
-    error = sum(
-        chance * float(rows[x][y]) * (a[y] - x) ** 2
-        for x, chance in ((0, 0.7), (1, 0.3))
-        for y in (0, 1)
-    )
-    seen = 0.3 * float(rows[1][1]) + 0.7 * float(rows[0][1])
-    assert error == pytest.approx(seen * a[1] * (1 - a[1]) + (1 - seen) * a[0] * (1 - a[0]))
-
-
 def test_credible_bounds_allow_for_every_prior_of_a_level():
     mechanism = Lip(Prior(levels=8), (1.0,))
     statistic = np.random.default_rng(3).integers(0, 5000, mechanism.outputs)

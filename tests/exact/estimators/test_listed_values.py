@@ -7,7 +7,6 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 
-from ldpstream.agents.document.estimates import largest
 from ldpstream.estimators import projection
 from ldpstream.estimators.bounds.options import FALLBACK, Estimand, Method
 from ldpstream.estimators.bounds.types import Distinct, Estimate
@@ -20,8 +19,6 @@ from ldpstream.mechanisms.exact import walsh
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from ldpstream.mechanisms.families.design.projective_geometry import ProjectiveGeometry
 from ldpstream.mechanisms.families.weights.public import PublicWeights
-from ldpstream.mechanisms.interface import decoder
-from ldpstream.mechanisms.interface.decoder import Decoded
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
 from tests.conformance.instances import FEW, INSTANCES
 from tests.exact.enumeration import counted
@@ -92,23 +89,6 @@ def test_a_decoder_with_a_step_bounds_all_values_alike(name: str):
         np.testing.assert_allclose(steps - steps[0], np.rint(steps - steps[0]), atol=1e-9)
 
 
-@ALL
-def test_sums_and_extremes_of_some_values_are_those_of_all(name: str):
-    mechanism = INSTANCES[name]
-    reading, statistic = mechanism.decoder, some_statistic(mechanism, 40)
-    shares = reading.totals(statistic)
-    columns = (reading.second_moments(statistic), *reading.extremes(), *reading.noise_extremes())
-    decoded = Decoded(statistic, shares, reading.group_reports(statistic))
-    for values in lists(mechanism.size):
-        single = reading.single_values(decoded, values)
-        found = (
-            *(single.second_moments, single.least, single.largest),
-            *(single.quietest, single.noisiest),
-        )
-        for column, one in zip(columns, found, strict=True):
-            assert one.tobytes() == column[values].tobytes()
-
-
 @pytest.mark.parametrize("name", [n for n, m in INSTANCES.items() if isinstance(m, PublicWeights)])
 @pytest.mark.parametrize("estimand", get_args(Estimand))
 def test_public_weights_of_some_values_are_estimated_as_all_of_them(name: str, estimand: Any):
@@ -121,17 +101,6 @@ def test_public_weights_of_some_values_are_estimated_as_all_of_them(name: str, e
     for values in lists(mechanism.values.size):
         some = estimate_public_weights(mechanism, statistic, 300, values=values, **options)
         assert bits(some) == bits(everything.take(values))
-
-
-@ALL
-def test_the_length_of_parts_changes_no_bit(name: str, monkeypatch: Any):
-    mechanism = INSTANCES[name]
-    statistic = some_statistic(mechanism, 40)
-    weights = np.linspace(-1.0, 2.0, mechanism.size)
-    whole = mechanism.decoder
-    kept = whole.totals(statistic).tobytes(), whole.noise(weights).tobytes()
-    monkeypatch.setattr(decoder, "PART", 3)
-    assert (whole.totals(statistic).tobytes(), whole.noise(weights).tobytes()) == kept
 
 
 @pytest.mark.parametrize("kind", [np.int64, np.float64])
@@ -173,15 +142,3 @@ def test_a_projection_by_parts_is_that_of_the_whole(part: int, monkeypatch: Any)
                 found = project_blocks(values[order], groups[order], totals)
                 plain = plainly_projected(values[order], groups[order], totals)
                 assert found.tobytes() == plain.tobytes()
-
-
-def test_the_largest_are_those_of_a_full_sort():
-    rng = np.random.default_rng(3)
-    for _ in range(2_000):
-        size = int(rng.integers(1, 12))
-        first, then = rng.integers(0, 3, (2, size)).astype(np.float64)
-        first[rng.random(size) < rng.choice([0.0, 0.2, 1.0], p=[0.8, 0.1, 0.1])] = np.nan
-        number = int(rng.integers(0, 14))
-        for second in (first, then):
-            sorted_all = np.lexsort((-second, -first))[:number]
-            assert largest(first, second, number).tolist() == sorted_all.tolist()

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from benchmarks.papers import lip_theory
 
-from ldpstream.mechanisms import SpecError
 from ldpstream.mechanisms.exact.dyadic import budget, exp_bounds, exp_floor
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.lip.domain import Prior
@@ -190,37 +189,10 @@ def test_the_budgets_have_losses_of_their_own():
     assert all(loss.high <= float(loss.budget) for loss in certificate.losses)
 
 
-@pytest.mark.parametrize("prior", [0.0, 1.0, -0.1, 1.5, math.nan, math.inf])
-def test_a_prior_of_0_or_1_or_outside_is_refused_by_name(prior: float):
-    with pytest.raises(SpecError) as caught:
-        Prior(prior)
-    assert caught.value.path == "prior"
-    assert "above 0 and below 1" in caught.value.expected
-
-
 @pytest.mark.parametrize("prior", [5e-324, 1e-300, math.nextafter(1.0, 0.0)])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 50.0])
 def test_the_most_extreme_priors_are_certified(prior: float, epsilon: float):
     assert Lip(Prior(prior), (epsilon,)).certify().passed
-
-
-@pytest.mark.parametrize("levels", [0, -1, 4097, 10**30, True])
-def test_impossible_numbers_of_levels_are_refused(levels: int):
-    with pytest.raises(SpecError) as caught:
-        Prior(levels=levels)
-    assert caught.value.path == "prior.levels"
-
-
-def test_too_many_levels_times_budgets_are_refused():
-    with pytest.raises(SpecError, match="8192"):
-        Lip(Prior(levels=4096), (0.5, 1.0, 2.0))
-
-
-@pytest.mark.parametrize("epsilon", [1e-19, 0.0, -1.0, math.inf, math.nan])
-def test_impossible_budgets_are_refused(epsilon: float):
-    with pytest.raises(SpecError) as caught:
-        Lip(Prior(0.3), (1.0, epsilon))
-    assert caught.value.path.startswith("epsilon")
 
 
 @pytest.mark.parametrize("prior", [0.001, 0.3, 0.5])

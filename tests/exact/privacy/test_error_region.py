@@ -1,10 +1,8 @@
 """The test region of two values ([CA] Theorem 1 and Figure 1): vertices, channels, infinities."""
 
 import math
-import struct
 from fractions import Fraction
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
@@ -98,15 +96,3 @@ def test_a_broken_channel_leaves_the_region_and_the_test_is_named():
     assert (
         ErrorRegion.of(MatrixPolicy.of([[0, 0.7], [0.7, 0]]), 0, 1).first_outside(boundary) is None
     )
-
-
-@pytest.mark.slow
-def test_the_figure_is_drawn(tmp_path: Path):
-    # Imported here: matplotlib takes as long to import as the other tests take to run.
-    from benchmarks.papers.test_region import figure
-
-    file = tmp_path / "region.png"
-    figure().savefig(file, dpi=50)
-    data = file.read_bytes()
-    assert data.startswith(b"\x89PNG")
-    assert struct.unpack(">II", data[16:24]) == (720, 270)
