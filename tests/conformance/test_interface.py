@@ -149,20 +149,14 @@ def test_a_seed_repeats_its_draws_and_the_system_does_not(mechanism: Mechanism):
 
 
 @EVERY
-@pytest.mark.parametrize("bad", [-1, "size", 2**40])
-def test_a_value_outside_names_its_position_and_never_itself(mechanism: Mechanism, bad: int | str):
-    value = mechanism.size if bad == "size" else bad
-    values = np.array([0, 1, value, -7])
-    with pytest.raises(ValueOutsideDomainError) as caught:
-        mechanism.privatize(values)
-    assert caught.value.position == 2
-    assert f"0..{mechanism.size - 1}" in caught.value.expected
-    message = str(caught.value).replace(caught.value.expected, "")
-    assert str(value) not in message.replace("position 2", "")
-
-
-@EVERY
-def test_values_that_are_not_integers_are_refused(mechanism: Mechanism):
+def test_a_value_outside_names_its_position_and_never_itself(mechanism: Mechanism):
+    for value in (-1, mechanism.size, 2**40):
+        with pytest.raises(ValueOutsideDomainError) as caught:
+            mechanism.privatize(np.array([0, 1, value, -7]))
+        assert caught.value.position == 2
+        assert f"0..{mechanism.size - 1}" in caught.value.expected
+        message = str(caught.value).replace(caught.value.expected, "")
+        assert str(value) not in message.replace("position 2", "")
     for values in (np.array([0.0, 1.0]), np.array([True, False]), np.array([[0, 1]])):
         with pytest.raises(ValueOutsideDomainError):
             mechanism.privatize(values)

@@ -16,9 +16,11 @@ INSTANCES = 3
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     for room in ("mechanisms", "tests/conformance", "tests/vectors/channels"):
         shutil.copytree(ROOT / room, tmp_path / room, ignore=shutil.ignore_patterns("__pycache__"))
-    (tmp_path / "tests" / "house").mkdir()
+    for room in ("exact", "house"):
+        (tmp_path / "tests" / room).mkdir()
     for file in (
         *("pyproject.toml", "tests/__init__.py", "tests/ratios.py", "tests/seeded.py"),
+        *("tests/exact/__init__.py", "tests/exact/dense.py", "tests/exact/enumeration.py"),
         "tests/house/plain_response.py",
     ):
         shutil.copy(ROOT / file, tmp_path / file)

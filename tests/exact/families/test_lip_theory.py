@@ -53,11 +53,6 @@ def test_lip_implies_twice_the_budget_of_ldp(prior: float, epsilon: float):
     assert implied == mechanism.policy.matrix().max()
 
 
-def test_twice_the_budget_is_nearly_reached():
-    policy = Lip(Prior(0.5), (0.01,)).policy
-    assert policy.matrix().max() == pytest.approx(0.02, rel=0.01)
-
-
 @pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0, 2.0, 5.0])
 def test_ldp_channels_keep_lip_at_every_prior(epsilon: float):
     """And so one level of all priors is randomised response."""
@@ -114,10 +109,3 @@ def test_the_figures_errors_are_those_of_enumeration():
     right = Users.right(users.priors)
     mean = lip_theory.opt_lip_error(users.priors, 1.0).mean()
     assert root_error(right, flips) == pytest.approx(math.sqrt(mean), rel=1e-12)
-
-
-def test_extreme_priors_and_budgets_keep_their_bound_in_floating_point():
-    priors = np.concatenate([np.geomspace(1e-12, 0.5, 50), 1.0 - np.geomspace(1e-12, 0.5, 50)])
-    for epsilon in (1e-6, 0.1, 5.0, 12.0):
-        loss = lip_theory.realised_loss(priors, lip_theory.opt_lip(priors, epsilon))
-        assert loss == pytest.approx(epsilon, rel=1e-8)

@@ -1,5 +1,6 @@
 """`binary`, `high-low` and `block-hadamard` against the papers' formulas, and what they refuse."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -9,7 +10,16 @@ from ldpstream.mechanisms import Blocks, SpecError
 from ldpstream.mechanisms.families.binary import Binary
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from ldpstream.mechanisms.families.high_low import HighLow
-from tests.exact.enumeration import matrix_of
+from ldpstream.mechanisms.interface.mechanism import Mechanism
+from tests.conformance.instances import FIRST, INSTANCES
+from tests.exact.enumeration import IMPOSSIBLE_EPSILONS, matrix_of
+
+BUDGETED = [
+    INSTANCES[n]
+    for n in FIRST.values()
+    if isinstance(getattr(INSTANCES[n], "epsilon", None), float)
+]
+"""Those whose budget is one number."""
 
 
 @pytest.mark.parametrize(("a", "b"), [(1.0, 1.0), (0.5, 2.0), (3.0, 0.1)])
@@ -86,3 +96,10 @@ def test_sensitive_values_that_make_no_sense_are_refused():
     for bad in ({3}, {-1}, {0.5}):
         with pytest.raises(SpecError, match=r"sensitive: expected values in 0\.\.2"):
             HighLow(1.0, 3, frozenset(bad))
+
+
+@pytest.mark.parametrize("mechanism", BUDGETED, ids=lambda mechanism: mechanism.id)
+def test_an_impossible_epsilon_is_refused_by_name(mechanism: Mechanism):
+    for epsilon in (*IMPOSSIBLE_EPSILONS, 1e-25):
+        with pytest.raises(SpecError, match=r"^epsilon: expected a"):
+            dataclasses.replace(mechanism, epsilon=epsilon)

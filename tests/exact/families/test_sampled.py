@@ -95,37 +95,6 @@ def test_a_broken_attribute_fails_the_certificate_by_name():
     assert certificate.violation.startswith("colour: ")
 
 
-@pytest.mark.parametrize("differing", [1, 2, 3])
-def test_fake_data_loses_more_where_several_attributes_differ(differing: int):
-    """Why no fake data is sent (RS+FD): d = k = 3 at `eps' = log(d (e^eps - 1) + 1)`, eps = 1."""
-    d, k = 3, 3
-    amplified = math.log(d * (math.e - 1.0) + 1.0)
-    likely = math.exp(amplified) / (math.exp(amplified) + k - 1)
-    response = np.full((k, k), (1.0 - likely) / (k - 1))
-    np.fill_diagonal(response, likely)
-    fake = np.full(k, 1.0 / k)
-    record, other = [0] * d, [1] * differing + [0] * (d - differing)
-
-    def probability(values: list[int], outputs: tuple[int, ...]) -> float:
-        """All attributes are sent: one privatized, the others uniform."""
-        return (
-            sum(
-                math.prod(
-                    response[values[i], y] if i == j else fake[y] for i, y in enumerate(outputs)
-                )
-                for j in range(d)
-            )
-            / d
-        )
-
-    loss = max(
-        math.log(probability(record, y) / probability(other, y))
-        for y in product(range(k), repeat=d)
-    )
-    assert loss == pytest.approx({1: 1.0, 2: 1.49, 3: amplified}[differing], abs=5e-3)
-    assert amplified == pytest.approx(1.82, abs=5e-3)
-
-
 def test_losses_of_several_reports_add_up_at_the_largest_budget(tmp_path: Path):
     attributes = {"a": {"size": 3, "epsilon": 0.5}, "b": {"size": 5, "epsilon": 1.5}}
     spec, entropy = spec_of(attributes), SeededEntropy(1)

@@ -100,27 +100,6 @@ def test_averaging_365_reports_finds_no_more_than_one_draw():
     assert abs(right(sent.reshape(users, windows)) - limit) < 6 * math.sqrt(limit / users)
 
 
-def test_every_binary_chain_is_a_channel():
-    """`Q1^-1 Q12` has no negative entry: 200 random pairs of budgets, exactly."""
-    draw = np.random.default_rng(5)
-    for _ in range(200):
-        a, b = (Fraction(int(n), 100) for n in draw.integers(1, 400, size=2))
-        less = [Fraction(int(n), 100) for n in draw.integers(1, 100, size=2)]
-        (q, r), (q12, r12) = (_binary(*budgets) for budgets in ((a, b), (a * less[0], b * less[0])))
-        # Rows (1 - q, q) and (1 - r, r); M's second column solves both.
-        low = (q12 * r - r12 * q) / (r - q)
-        high = ((1 - q) * r12 - (1 - r) * q12) / (r - q)
-        assert 0 <= low <= 1
-        assert 0 <= high <= 1
-
-
-def _binary(a: Fraction, b: Fraction) -> tuple[Fraction, Fraction]:
-    """Return q and r of the optimal channel of two values, e^-a and e^-b as near rationals."""
-    up, down = Fraction(math.exp(-a)), Fraction(math.exp(-b))
-    q = down * (1 - up) / (1 - up * down)
-    return q, q / down
-
-
 @pytest.mark.parametrize("vector", VECTOR["devices"], ids=lambda one: one["name"])
 def test_the_same_words_draw_and_send_the_same(vector: dict):
     spec = spec_of(vector)

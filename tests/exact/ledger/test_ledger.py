@@ -43,27 +43,6 @@ def test_a_bad_label_costs_nothing_and_is_not_repeated(tmp_path: Path):
         assert ledger.spent().windows == ()
 
 
-def test_reports_that_have_arrived_are_marked(tmp_path: Path):
-    modes = spec()
-    with open_ledger(tmp_path) as ledger:
-        first = ledger.release(modes, "bus", time_ms=START_MS)
-        ledger.release(modes, "bus", time_ms=START_MS + HOUR_MS)
-        ledger.mark_sent(modes, [first.start_ms])
-    with open_ledger(tmp_path) as ledger:
-        sent = [ledger.release(modes, "bus", time_ms=START_MS + h * HOUR_MS).sent for h in range(2)]
-        assert sent == [True, False]
-
-
-def test_a_released_report_frames_as_any_other(tmp_path: Path):
-    modes = spec()
-    with open_ledger(tmp_path) as ledger:
-        release = ledger.release(modes, "bus", time_ms=START_MS + 5)
-    reports, valid = modes.mechanism.decode(release.payload)
-    assert valid.all()
-    frame = modes.frame_reports(reports, times_ms=np.array([release.time_ms]))
-    assert len(frame) == 25
-
-
 @pytest.mark.parametrize("kind", [np.int64, np.uint64, np.int32])
 def test_times_of_numpy_are_the_same_times(tmp_path: Path, kind: type[np.integer]):
     """SQLite would keep them as bytes: another window, and beyond every budget."""
@@ -96,19 +75,6 @@ def test_times_are_whole_milliseconds(tmp_path: Path, time_ms: int):
         assert ledger.spent().windows == ()
     with pytest.raises(LedgerError, match="divide the horizon of 0 ms"):
         open_ledger(tmp_path, modes, horizon_ms=0)
-
-
-def test_a_clock_set_back_brings_back_the_earlier_reports(tmp_path: Path):
-    modes = spec(epsilon=0.01)
-    with open_ledger(tmp_path, modes) as ledger:
-        hours = [0, 5, 3, 4, 0, 5, 3]
-        releases = [
-            ledger.release(modes, MODES[i % 3], time_ms=START_MS + hour * HOUR_MS)
-            for i, hour in enumerate(hours)
-        ]
-        assert [one.fresh for one in releases] == [True] * 4 + [False] * 3
-        assert [content(one) for one in releases[4:]] == [content(one) for one in releases[:3]]
-        assert len(ledger.spent(time_ms=START_MS).windows) == 4
 
 
 def test_the_window_is_that_of_the_cut_time(tmp_path: Path):

@@ -28,14 +28,6 @@ def test_both_bounds_are_tight_in_the_corner(a: float, b: float):
     assert 0 <= missed <= 1
 
 
-def test_the_corner_as_the_appendix_prints_it_breaks_both_bounds():
-    """It gives P_FA twice; unless a = b this is no point of either line."""
-    a, b = 0.5, 2.0
-    printed = math.expm1(b) / math.expm1(a + b)
-    assert printed + math.exp(b) * printed != pytest.approx(1)
-    assert math.exp(a) * printed + printed != pytest.approx(1)
-
-
 def test_an_infinite_budget_opens_the_region_to_its_corner():
     one = Fraction(1)
     mangat = ErrorRegion(None, one)
