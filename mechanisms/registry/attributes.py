@@ -125,7 +125,8 @@ def _read(
         raise SpecError(error.path.replace(f"{path}.domain", path), error.expected) from None
     if "weights" in own:
         raise SpecError(f"{path}.weights", "no weights with attributes")
-    if part.policy.by_entries() is not part.policy:
+    policy = part.policy
+    if policy.by_entries() is not policy:
         what = "a mechanism whose budgets are of pairs of values: priors have no joint policy"
         raise SpecError(f"{path}.mechanism", f"{what}, got {describe(part.id)}")
     return part.report_domain(domain), part
