@@ -11,7 +11,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from ldpstream.agents.config.query.options import EstimateOptions
-from ldpstream.agents.document.build import build_document
+from ldpstream.agents.document.build import build_document, write_document
 from ldpstream.agents.state.view import totals
 from ldpstream.agents.web import HttpUnavailableError, build_http, serve
 from ldpstream.agents.web import computation as computing
@@ -204,7 +204,7 @@ async def test_long_computations_leave_the_event_loop(
     """Of many cheap requests one computes at a time, none of them on the loop's thread."""
     running, most, threads = 0, 0, set()
     counting = threading.Lock()
-    original = build_document
+    original = write_document
 
     def slow(*args: Any, **kwargs: Any) -> Any:
         nonlocal running, most
@@ -217,7 +217,7 @@ async def test_long_computations_leave_the_event_loop(
             running -= 1
         return original(*args, **kwargs)
 
-    monkeypatch.setattr(computing, "build_document", slow)
+    monkeypatch.setattr(computing, "write_document", slow)
     asked = [ask(client, "/api/collections/city/estimate?top=3") for _ in range(6)]
     answers = await asyncio.gather(*asked)
     assert all(answer == answers[0] for answer in answers)
