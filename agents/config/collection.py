@@ -238,7 +238,7 @@ def _as_config_error() -> Iterator[None]:
 
 
 def _options(path: str, table: CollectionTable, spec: CollectionSpec) -> EstimateOptions:
-    tables: _Tables = {"collection": (table, path), "publish": (table.publish, f"{path}.publish")}
+    tables: _Tables = [(table, path), (table.publish, f"{path}.publish")]
     options = _resolved(EstimateOptions(), tables, spec)
     each = []
     for name, written in table.publish.attributes.items():
@@ -246,7 +246,7 @@ def _options(path: str, table: CollectionTable, spec: CollectionSpec) -> Estimat
         if name not in spec.attributes:
             known = ", ".join(spec.attributes) or "none, because values are not records"
             raise ConfigError(where, f"expected {known}")
-        own = _resolved(options, {"publish": (written, where)}, spec.attributes[name])
+        own = _resolved(options, [(written, where)], spec.attributes[name])
         each.append((name, own))
     options = replace(options, of_attributes=tuple(each))
     try:
@@ -260,29 +260,30 @@ def _options(path: str, table: CollectionTable, spec: CollectionSpec) -> Estimat
     return options
 
 
-_Tables = Mapping[str, tuple[BaseModel, str]]
+_Tables = Sequence[tuple[BaseModel, str]]
 
 
 def _resolved(options: EstimateOptions, tables: _Tables, spec: CollectionSpec) -> EstimateOptions:
     """Return options, replaced where one of some tables, each with its path, has a key for them."""
     found: dict[str, Any] = {}
-    for name, key in KEYS.items():
-        written, where = tables.get(key.table, (None, ""))
-        if written is None or name not in written.model_fields_set:
+    for name, resolve in KEYS.items():
+        given = [(one, where) for one, where in tables if name in one.model_fields_set]
+        if not given:
             continue
+        written, where = given[0]
         if spec.attributes and name in {"ranges", "quantiles", "linear"} and getattr(written, name):
             what = f"expected none for records: set {name} of an attribute in attributes.NAME"
             raise ConfigError(f"{where}.{name}", what)
         try:
-            found[name] = key.resolve(getattr(written, name), spec.domain.estimated)
+            found[name] = resolve(getattr(written, name), spec.domain.estimated)
         except QueryError as error:
             keys = [name] if error.entry is None else [name, error.entry]
             raise ConfigError(f"{where}.{key_path(keys)}", f"expected {error.expected}") from error
-    for written, where in tables.values():
+    for written, where in tables:
         if isinstance(written, PublishTable | AttributeTable) and written.sets:
             found["ranges"] = (*found.get("ranges", ()), *_sets(written.sets, where, spec))
     if found.get("quantiles"):
-        _check_quantiles(f"{tables['publish'][1]}.quantiles", spec)
+        _check_quantiles(f"{tables[-1][1]}.quantiles", spec)
     return replace(options, **found)
 
 

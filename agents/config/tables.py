@@ -4,16 +4,15 @@ Conditions on several keys are checked in `config.collection`, `.windows` and `.
 that devices read, too (`domain` and `MECHANISM_KEYS`), in `ldpstream.mechanisms.wire.spec`.
 """
 
-from collections.abc import Callable
-from typing import Annotated, Any, Final, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     WithJsonSchema,
-    create_model,
     model_validator,
 )
 
@@ -29,10 +28,12 @@ from ldpstream.agents.config.examples import DOMAIN_SCHEMA, EXAMPLES
 from ldpstream.agents.config.gateway import GatewayConfig
 from ldpstream.agents.config.hosts import BROKERS_EXPECTED, are_brokers
 from ldpstream.agents.config.query.errors import refused
-from ldpstream.agents.config.query.options import KEYS, SETTINGS
+from ldpstream.agents.config.query.options import SETTINGS, TOP_LIMIT
+from ldpstream.agents.config.query.settings import Unit
 from ldpstream.agents.config.serving import Table
 from ldpstream.agents.config.worker import Name, WorkerConfig
 from ldpstream.agents.state.calendar import Weekday, time_zone, zones_are_known
+from ldpstream.estimators.bounds.options import SHARPEST, Estimand, Method
 from ldpstream.mechanisms.interface.settings import MECHANISM_KEYS
 from ldpstream.mechanisms.ledger.spread import MAX_SPREAD_WINDOWS
 from ldpstream.mechanisms.registry.registry import MECHANISMS
@@ -42,6 +43,8 @@ from ldpstream.mechanisms.wire.one_report import DEFAULT_PARTITIONS
 _PARTITIONS_LIMIT: Final = 10_000
 _ACCEPT_LIMIT: Final = 8
 _WITNESSES_LIMIT: Final = 1_000
+_SHARPEST_LIMIT: Final = 1_000_000_000_000
+_HELPS: Final = {one.name: one.help for one in SETTINGS}
 
 
 def _brokers(value: str) -> str:
@@ -85,7 +88,6 @@ _HOLD_SCHEMA: Final = {
 }
 Brokers = Annotated[str, AfterValidator(_brokers)]
 TimeZone = Annotated[str, AfterValidator(_time_zone)]
-Model = TypeVar("Model", bound=BaseModel)
 
 
 class KafkaTable(Table):
@@ -151,60 +153,67 @@ class WindowTable(Table):
     )
 
 
-def _with_options(table: str) -> Callable[[type[Model]], type[Model]]:
-    """Add the keys of the document options that are configured in this table."""
-    helps = {one.name: one.help for one in SETTINGS}
-
-    def add(model: type[Model]) -> type[Model]:
-        keys: dict[str, Any] = {
-            name: (
-                key.type,
-                Field(
-                    default=key.default,
-                    description=key.help or helps[name],
-                    examples=None if key.example is None else [key.example],
-                ),
-            )
-            for name, key in KEYS.items()
-            if key.table == table
-        }
-        return create_model(
-            model.__name__, __base__=model, __doc__=model.__doc__, __module__=__name__, **keys
-        )
-
-    return add
+def _listed(top: Any) -> Any:
+    if top == "all":
+        # The number of values is not known here, and published documents are bounded.
+        what = f"a whole number up to {TOP_LIMIT:,}, such as the number of values"
+        raise refused(f"{what} (`query --top all` lists any)", top)
+    return top
 
 
-def _sets() -> Any:
-    return Field(
+def _weights(given: Any) -> Any:
+    numbers = list(given.values()) if isinstance(given, dict) else given
+    if not (isinstance(numbers, list) and all(type(one) in (int, float) for one in numbers)):
+        raise refused("a list of numbers, or a table of them by label", given)
+    return given
+
+
+class PublishedQueries(Table):
+    """What is estimated by itself: keys of `publish`, and of an attribute of records."""
+
+    top: Annotated[int, Field(ge=0, le=TOP_LIMIT), BeforeValidator(_listed)] = Field(
+        default=20, description="The N largest shares; the number of values lists them all"
+    )
+    ranges: dict[str, list[Any]] = Field(
+        default_factory=dict, description=_HELPS["ranges"], examples=[{"night": [0, 5]}]
+    )
+    quantiles: list[Unit] = Field(
+        default_factory=list, description=_HELPS["quantiles"], examples=[[0.25, 0.5, 0.75]]
+    )
+    linear: dict[str, Annotated[Any, AfterValidator(_weights)]] = Field(
+        default_factory=dict,
+        description=_HELPS["linear"],
+        examples=[{"fare": {"bus": 2.5, "train": 4}}],
+    )
+
+
+class _Sets(Table):
+    sets: dict[str, list[str | int]] = Field(
         default={},
         description="Of labels: the share of each of these sets, by its name",
         examples=[{"public": ["bus", "train"]}],
     )
 
 
-@_with_options("publish")
-class AttributeTable(Table):
+# Keys are listed in reversed order of the bases.
+class AttributeTable(PublishedQueries, _Sets):
     """`publish.attributes.NAME`."""
 
-    sets: dict[str, list[str | int]] = _sets()
 
-
-@_with_options("publish")
-class PublishTable(Table):
-    """`publish`."""
-
-    sets: dict[str, list[str | int]] = _sets()
+class _Published(_Sets):
     attributes: dict[str, AttributeTable] = Field(
         default={},
         description="Of records: by attribute, a table of the keys below",
         examples=[{"age": {"top": 4, "quantiles": [0.5]}}],
     )
-
     every: DurationOrOff = Field(
         default=5 * SECOND_MS,
         description='Shortest interval of documents of open windows; "off": only closed windows',
     )
+
+
+class PublishTable(PublishedQueries, _Published):
+    """`publish`."""
 
 
 class SpreadTable(Table):
@@ -222,7 +231,6 @@ class SpreadTable(Table):
     )
 
 
-@_with_options("collection")
 class CollectionTable(Table):
     """`[collection.NAME]`; `mechanism` and `domain` are checked with its spec."""
 
@@ -280,6 +288,15 @@ class CollectionTable(Table):
         default="copy", description="Whether to copy rejected and late messages to their topics"
     )
     publish: PublishTable = PublishTable()
+    estimand: Estimand = Field(default="respondents", description=_HELPS["estimand"])
+    method: Method = Field(default="padded", description=_HELPS["method"])
+    confidence: Unit = Field(default=0.95, description=_HELPS["confidence"])
+    sharpest: int = Field(
+        default=SHARPEST,
+        ge=1,
+        le=_SHARPEST_LIMIT,
+        description="Reports at which anytime bounds are narrowest",
+    )
 
     @model_validator(mode="before")
     @classmethod

@@ -112,7 +112,7 @@ ESTIMATE: Final = (
     Parameter("start", f"First moment of a span of whole panes: {TIME_FORM}; with end"),
     Parameter("end", "First moment after the span; without start and end, the newest window"),
     *(
-        Parameter(setting.word, setting.description, setting.text.schema, bool(setting.each))
+        Parameter(setting.word, setting.description, setting.schema, setting.repeated)
         for setting in SETTINGS
     ),
     FORMAT,

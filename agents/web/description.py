@@ -9,6 +9,7 @@ from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.config.query.capabilities import supports_likelihood
 from ldpstream.agents.config.query.options import KEYS
 from ldpstream.agents.config.query.queries import Linear, Range
+from ldpstream.agents.config.tables import PublishedQueries
 from ldpstream.agents.document.answers import (
     AcceptedSpec,
     Attribute,
@@ -66,10 +67,9 @@ def _is_ready(collection: Described) -> bool:
 
 
 def _attributes(config: CollectionConfig) -> list[Attribute]:
-    spec = config.spec
+    spec, published = config.spec, PublishedQueries.model_fields
     if not isinstance(spec.domain, Attributes):
         return []
-    published = [name for name, key in KEYS.items() if key.table == "publish"]
     pairs = zip(spec.attributes.items(), spec.domain.probabilities, strict=True)
     return [
         Attribute(

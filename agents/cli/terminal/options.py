@@ -45,16 +45,16 @@ def query_options(command: Command) -> Command:
 
 
 def _option(setting: Setting) -> Callable[[Command], Command]:
-    name, schema = f"--{setting.word}", setting.text.schema
+    name, schema = f"--{setting.word}", setting.schema
     if schema["type"] == "boolean":
         return click.option(name, is_flag=True, default=None, help=f"{setting.help}.")
     names = schema.get("enum")
     return click.option(
         name,
         type=click.Choice(names) if isinstance(names, list) else None,
-        metavar=setting.text.form,
-        multiple=setting.each is not None,
-        help=f"{setting.help}{'; repeatable' if setting.each else ''}.",
+        metavar=setting.form,
+        multiple=setting.repeated,
+        help=f"{setting.help}{'; repeatable' if setting.repeated else ''}.",
     )
 
 

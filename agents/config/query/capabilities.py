@@ -60,11 +60,11 @@ def _read(setting: Setting, texts: Sequence[str]) -> Any:
     values = []
     for text in texts:
         try:
-            values.append(setting.text.read(text))
+            values.append(setting.read(text))
         except ValueError:
-            got = f"{setting.text.expected}, got {text[:_SHOWN]}"
+            got = f"{setting.expected}, got {text[:_SHOWN]}"
             raise QueryError(setting.word, got) from None
-    return values if setting.each else values[-1]
+    return values if setting.repeated else values[-1]
 
 
 def _with(

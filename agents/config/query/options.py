@@ -3,16 +3,15 @@
 A field of `EstimateRequest` with a `Setting` is a key of a request's body, a parameter of
 `GET .../estimate`, an option of `query` and `estimate`, a keyword of the Python client, and a part
 of `/openapi.json`. The field of `EstimateOptions` with the same name holds the resolved value and
-is part of the ETag; with a `ConfigKey` it can be configured.
+is part of the ETag. Some can be configured, in tables with keys of the same names.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Final, Literal, get_type_hints
+from typing import Annotated, Final, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import Field
 
-from ldpstream.agents.config.query.errors import refused
 from ldpstream.agents.config.query.queries import (
     BoxRequest,
     Linear,
@@ -30,11 +29,13 @@ from ldpstream.agents.config.query.settings import (
     FLAG,
     TOP,
     UNIT,
-    ConfigKey,
+    Resolve,
     Setting,
     Unit,
+    as_it_is,
     choice,
     each_named,
+    entries_like,
     spelled,
 )
 from ldpstream.estimators.bounds.options import (
@@ -49,7 +50,6 @@ from ldpstream.mechanisms.domains.parse import Domain
 QUERIES_LIMIT: Final = 100
 """The most ranges, quantiles and linear queries, of each kind, in one request."""
 TOP_LIMIT: Final = 1_000
-_SHARPEST_LIMIT: Final = 1_000_000_000_000
 
 Projection = Literal["none", "simplex", "blocks", "power", "likelihood"]
 """`simplex`: the nearest distribution. `blocks`: the same, keeping each disclosed total. `power`:
@@ -63,112 +63,69 @@ def _top(top: int | str, _: Domain) -> int | None:
     return None if isinstance(top, str) else top
 
 
-def _listed(top: Any) -> Any:
-    if top == "all":
-        # The number of values is not known here, and published documents are bounded.
-        what = f"a whole number up to {TOP_LIMIT:,}, such as the number of values"
-        raise refused(f"{what} (`query --top all` lists any)", top)
-    return top
-
-
-def _weights(given: Any) -> Any:
-    numbers = list(given.values()) if isinstance(given, dict) else given
-    if not (isinstance(numbers, list) and all(type(one) in (int, float) for one in numbers)):
-        raise refused("a list of numbers, or a table of them by label", given)
-    return given
-
-
 class EstimateRequest(RequestModel):
     """What is asked about a span; missing fields are as the collection publishes them."""
 
     start: Time | None = Field(default=None, description="First moment of whole panes; with end")
     end: Time | None = Field(default=None, description="First moment after it")
-    attribute: Annotated[
-        Annotated[str, Field(max_length=64)] | None,
-        Setting(
-            text=spelled("NAME"),
-            help="Of records: the attribute to estimate; by default each",
-        ),
-    ] = None
+    attribute: Annotated[Annotated[str, Field(max_length=64)] | None, spelled("NAME")] = Field(
+        default=None, description="Of records: the attribute to estimate; by default each"
+    )
     top: Annotated[
-        Annotated[int, Field(ge=0)] | Literal["all"] | None,
-        Setting(
-            text=TOP,
-            help="The N largest shares, or all values in the domain's order",
-            resolve=_top,
-        ),
-    ] = None
+        Annotated[int, Field(ge=0)] | Literal["all"] | None, replace(TOP, resolve=_top)
+    ] = Field(default=None, description="The N largest shares, or all values in the domain's order")
     ranges: Annotated[
         Annotated[list[Annotated[str, Field(max_length=1000)] | BoxRequest], _Many] | None,
-        Setting(
-            text=spelled("LO..HI[,LO..HI]|NAME"),
-            help="The share between two values, both included, or on an interval between two edges "
-            "of bins; one pair per dimension; or the share of a named block or published set",
-            each="range",
-            example=["0..9", {"name": "night", "bounds": [[0, 5]]}],
-            resolve=read_ranges,
-        ),
-    ] = None
+        entries_like("0..9", {"name": "night", "bounds": [[0, 5]]}),
+        spelled("LO..HI[,LO..HI]|NAME", repeated=True, resolve=read_ranges),
+    ] = Field(
+        default=None,
+        description="The share between two values, both included, or on an interval between two "
+        "edges of bins; one pair per dimension; or the share of a named block or published set",
+    )
     quantiles: Annotated[
         Annotated[list[Unit], _Many] | None,
-        Setting(
-            text=UNIT,
-            help="The smallest value that at least this share does not exceed; above 0, below 1",
-            each="quantile",
-            example=[0.25, 0.5],
-            resolve=check_quantiles,
-        ),
-    ] = None
+        entries_like(0.25, 0.5),
+        replace(UNIT, repeated=True, resolve=check_quantiles),
+    ] = Field(
+        default=None,
+        description="The smallest value that at least this share does not exceed; above 0, below 1",
+    )
     linear: Annotated[
         Annotated[list[LinearRequest], _Many] | None,
-        Setting(
-            text=spelled("[NAME:]W,W,..."),
-            help="The mean of a weight given for each value, in the domain's order",
-            each="linear",
-            example=[{"name": "fare", "weights": [2.5, 4]}],
-            resolve=read_linear,
-        ),
-    ] = None
-    areas: Annotated[
-        bool | None,
-        Setting(
-            text=FLAG,
-            help="Shares of all blocks, and of areas in them that differ from their surroundings",
-            resolve=check_areas,
-        ),
-    ] = None
-    estimand: Annotated[
-        Estimand | None,
-        Setting(
-            text=choice(Estimand),
-            help="Shares among those who report, in the population they are drawn from, or among "
-            "all devices whose ledgers spread their budget",
-        ),
-    ] = None
-    method: Annotated[
-        Method | None,
-        Setting(
-            text=choice(Method),
-            help="How bounds are made; anytime: they hold at every moment of a window at once; "
-            "profile: by likelihood, for l1-geometric in one dimension",
-        ),
-    ] = None
-    simultaneous: Annotated[
-        bool | None, Setting(text=FLAG, help="Wider bounds, which all hold at once")
-    ] = None
-    confidence: Annotated[
-        Unit | None,
-        Setting(text=UNIT, help="Probability with which bounds hold, above 0 and below 1"),
-    ] = None
-    project: Annotated[
-        Projection | None,
-        Setting(
-            text=choice(Projection),
-            help="Post-process shares into a distribution; blocks: keep each disclosed total; "
-            "power: shrink towards a power law first, for the least total variation; "
-            "likelihood: for l1-geometric in one dimension",
-        ),
-    ] = None
+        entries_like({"name": "fare", "weights": [2.5, 4]}),
+        spelled("[NAME:]W,W,...", repeated=True, resolve=read_linear),
+    ] = Field(
+        default=None,
+        description="The mean of a weight given for each value, in the domain's order",
+    )
+    areas: Annotated[bool | None, replace(FLAG, resolve=check_areas)] = Field(
+        default=None,
+        description="Shares of all blocks, and of areas in them that differ from their "
+        "surroundings",
+    )
+    estimand: Annotated[Estimand | None, choice(Estimand)] = Field(
+        default=None,
+        description="Shares among those who report, in the population they are drawn from, or "
+        "among all devices whose ledgers spread their budget",
+    )
+    method: Annotated[Method | None, choice(Method)] = Field(
+        default=None,
+        description="How bounds are made; anytime: they hold at every moment of a window at once; "
+        "profile: by likelihood, for l1-geometric in one dimension",
+    )
+    simultaneous: Annotated[bool | None, FLAG] = Field(
+        default=None, description="Wider bounds, which all hold at once"
+    )
+    confidence: Annotated[Unit | None, UNIT] = Field(
+        default=None, description="Probability with which bounds hold, above 0 and below 1"
+    )
+    project: Annotated[Projection | None, choice(Projection)] = Field(
+        default=None,
+        description="Post-process shares into a distribution; blocks: keep each disclosed total; "
+        "power: shrink towards a power law first, for the least total variation; "
+        "likelihood: for l1-geometric in one dimension",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,51 +139,16 @@ class EstimateOptions:
     have their own.
     """
 
-    estimand: Annotated[Estimand, ConfigKey(table="collection")] = "respondents"
-    method: Annotated[Method, ConfigKey(table="collection")] = "padded"
+    estimand: Estimand = "respondents"
+    method: Method = "padded"
     simultaneous: bool = False
-    confidence: Annotated[float, ConfigKey(table="collection", type=Unit)] = 0.95
-    sharpest: Annotated[
-        int,
-        ConfigKey(
-            table="collection",
-            type=Annotated[int, Field(ge=1, le=_SHARPEST_LIMIT)],
-            help="Reports at which anytime bounds are narrowest",
-        ),
-    ] = SHARPEST
+    confidence: float = 0.95
+    sharpest: int = SHARPEST
     project: Projection = "none"
-    top: Annotated[
-        int | None,
-        ConfigKey(
-            table="publish",
-            type=Annotated[int, Field(ge=0, le=TOP_LIMIT), BeforeValidator(_listed)],
-            help="The N largest shares; the number of values lists them all",
-        ),
-    ] = 20
-    ranges: Annotated[
-        tuple[Subset, ...],
-        ConfigKey(
-            table="publish",
-            type=dict[str, list[Any]],
-            resolve=each_named(make_range),
-            example={"night": [0, 5]},
-        ),
-    ] = ()
-    quantiles: Annotated[
-        tuple[float, ...],
-        ConfigKey(
-            table="publish", type=list[Unit], resolve=check_quantiles, example=[0.25, 0.5, 0.75]
-        ),
-    ] = ()
-    linear: Annotated[
-        tuple[Linear, ...],
-        ConfigKey(
-            table="publish",
-            type=dict[str, Annotated[Any, AfterValidator(_weights)]],
-            resolve=each_named(make_linear),
-            example={"fare": {"bus": 2.5, "train": 4}},
-        ),
-    ] = ()
+    top: int | None = 20
+    ranges: tuple[Subset, ...] = ()
+    quantiles: tuple[float, ...] = ()
+    linear: tuple[Linear, ...] = ()
     areas: bool = False
     attribute: str | None = None
     of_attributes: tuple[tuple[str, "EstimateOptions"], ...] = ()
@@ -244,7 +166,7 @@ REQUEST_KEYS: Final = {
 }
 """The keys of a request, and of the entries of its lists."""
 SETTINGS: Final = tuple(
-    replace(setting, name=name)
+    replace(setting, name=name, help=str(key.description))
     for name, key in EstimateRequest.model_fields.items()
     for setting in key.metadata
     if isinstance(setting, Setting)
@@ -254,9 +176,10 @@ SETTINGS: Final = tuple(
 WORDS: Final = {setting.word: setting for setting in SETTINGS}
 """The same, by parameter of URLs and option of commands."""
 
-KEYS: Final[Mapping[str, ConfigKey]] = {
-    name: replace(key, type=key.type or hint.__origin__, default=getattr(EstimateOptions, name))
-    for name, hint in get_type_hints(EstimateOptions, include_extras=True).items()
-    for key in getattr(hint, "__metadata__", ())
+KEYS: Final[Mapping[str, Resolve]] = {
+    **dict.fromkeys(("estimand", "method", "confidence", "sharpest", "top"), as_it_is),
+    "ranges": each_named(make_range),
+    "quantiles": check_quantiles,
+    "linear": each_named(make_linear),
 }
-"""All that can be configured, by name."""
+"""The options that can be configured (`ldpstream.agents.config.tables`)."""

@@ -57,8 +57,7 @@ def test_every_setting_has_an_example_an_option_and_a_help() -> None:
     assert KEYS.keys() <= {field.name for field in fields(EstimateOptions)}
     assert all(len(one.help) > 20 for one in SETTINGS)
     for one in SETTINGS:
-        assert bool(one.example) == (one.each is not None)
-        EstimateRequest.model_validate({one.name: one.example or None})
+        assert one.repeated == isinstance(EXAMPLES[one.word][1], list)
 
 
 def test_addresses_and_bodies_are_described_as_declared() -> None:
@@ -68,8 +67,8 @@ def test_addresses_and_bodies_are_described_as_declared() -> None:
     assert [name for name in parameters if name not in others] == list(WORDS)
     for word, setting in WORDS.items():
         described = parameters[word]["schema"]
-        assert (described.get("items", described)) == setting.text.schema
-        assert ("items" in described) == (setting.each is not None)
+        assert (described.get("items", described)) == setting.schema
+        assert ("items" in described) == setting.repeated
         assert setting.help in parameters[word]["description"]
     body = describe_api()["components"]["schemas"]["EstimateRequest"]["properties"]
     assert list(body) == ["start", "end", *(one.name for one in SETTINGS)]
@@ -81,9 +80,9 @@ def test_commands_offer_what_is_declared(command: click.Command) -> None:
     options = {one.opts[0]: one for one in command.params if isinstance(one, click.Option)}
     for word, setting in WORDS.items():
         option = options[f"--{word}"]
-        assert option.multiple == (setting.each is not None)
+        assert option.multiple == setting.repeated
         assert setting.help in (option.help or "")
-        names = setting.text.schema.get("enum")
+        names = setting.schema.get("enum")
         assert names is None or list(getattr(option.type, "choices", ())) == names
 
 
@@ -101,8 +100,8 @@ def test_every_way_of_asking_gives_the_same_options() -> None:
         assert getattr(found, setting.name) != getattr(config.options, setting.name), word
         asked = EstimateRequest.model_validate({setting.name: value})
         assert request_options(config.options, config.spec, asked) == found
-        written: Any = True if setting.text.schema["type"] == "boolean" else text
-        written = (text,) if setting.each else written
+        written: Any = True if setting.schema["type"] == "boolean" else text
+        written = (text,) if setting.repeated else written
         command = {**dict.fromkeys(WORDS), word: written}
         assert resolve_options(query_parameters(command), config) == found
 
@@ -128,9 +127,10 @@ async def test_every_setting_is_in_the_tag() -> None:
 
 
 def test_tables_take_what_is_configured() -> None:
-    for name, key in KEYS.items():
-        table = PublishTable if key.table == "publish" else CollectionTable
-        assert name in table.model_fields
+    options, tables = EstimateOptions(), CollectionTable.model_fields | PublishTable.model_fields
+    for name in KEYS:
+        default, own = tables[name].get_default(call_default_factory=True), getattr(options, name)
+        assert default == own or not (default or own)
 
 
 async def test_a_refusal_names_the_setting_as_it_was_written() -> None:
