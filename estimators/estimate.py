@@ -11,7 +11,7 @@ import numpy as np
 
 from ldpstream.estimators.bounds.bounded import bound
 from ldpstream.estimators.bounds.options import FALLBACK, OptionKeywords, Options
-from ldpstream.estimators.bounds.types import Distinct, Estimate, Sums
+from ldpstream.estimators.bounds.types import Coins, Distinct, Estimate, Limits, Noise, Sums
 from ldpstream.estimators.likelihood.line import Line
 from ldpstream.estimators.likelihood.profile import with_likelihood
 from ldpstream.estimators.queries import (
@@ -114,38 +114,36 @@ def value_sums(
     deviation = (
         np.maximum(single.largest, 1.0 - single.least) if deviations is None else deviations[at]
     )
-    tossed, own, other = _value_tosses(single, reports, n)
     return Sums(
         total=total,
         squares=single.second_moments,
         offset=total,
-        floor=reports * quietest,
-        ceiling=reports * noisiest,
-        least=single.least,
-        largest=single.largest,
-        slope=noisiest - quietest,
-        noisy=np.where(noisiest > 0.0, reports, 0.0),
-        moment=reports * (noisiest + 1.0),
-        peak=noisiest + 1.0,
-        # Few values are as noisy as the noisiest of a group; often it is only the value itself.
-        typical_noise=(noisiest + others * quietest) * share,
+        noise=Noise.in_groups(
+            reports,
+            (quietest, noisiest),
+            noisiest + 1.0,
+            # Few values are as noisy as the noisiest of a group; often it is only the value itself.
+            typical=(noisiest + others * quietest) * share,
+            deviation=deviation,
+        ),
+        limits=Limits(
+            least=single.least,
+            largest=single.largest,
+            bottom=np.zeros_like(total),
+            top=np.ones_like(total),
+            fewest=np.zeros_like(total),
+            most=reports.astype(np.float64),
+        ),
         typical_sampling=np.full_like(total, share * (1.0 - share)),
-        bottom=np.zeros_like(total),
-        top=np.ones_like(total),
-        fewest=np.zeros_like(total),
-        most=reports.astype(np.float64),
-        deviation=deviation,
-        tossed=tossed,
-        own=own,
-        other=other,
+        coins=_value_coins(single, reports, n),
         disclosed=of_value is not None,
         indicators=True,
         reach=np.ones(total.size) if isinstance(decoder, LinearDecoder) else None,
     )
 
 
-def _value_tosses(single: SingleValues, reports: Integers, n: int) -> tuple[Floats, ...]:
-    """Return `tossed`, `own` and `other` of single values in groups of this many reports, `(q,)`.
+def _value_coins(single: SingleValues, reports: Integers, n: int) -> Coins:
+    """Return the coins of single values in groups of this many reports, `(q,)`.
 
     A decoder with mean w between `least` and `largest` has at most the noise
     `(largest - w)(w - least)`, with equality if it takes only these two values (Bhatia, Davis
@@ -163,10 +161,10 @@ def _value_tosses(single: SingleValues, reports: Integers, n: int) -> tuple[Floa
     step = np.where(two, spread, 1.0)
     # Values that are reported without noise are a share of all reports, not of their group's.
     held = np.where(single.noisiest > 0.0, reports, n)
-    return (
-        np.where(two, held, 0.0),
-        np.where(two, (1.0 - single.least) / step, 0.0),
-        np.where(two, -single.least / step, 0.0),
+    return Coins(
+        tosses=np.where(two, held, 0.0),
+        own=np.where(two, (1.0 - single.least) / step, 0.0),
+        other=np.where(two, -single.least / step, 0.0),
     )
 
 
@@ -232,32 +230,46 @@ def query_sums(
     rows = []
     for query in prepared:
         moments, quietest, noisiest, lightest, heaviest = query.in_groups
-        tosses = _set_tosses(query, reports) if indicators else (0.0, 0.0, 0.0)
         rows.append(
             (
                 *_decoded(query, decoder, statistic),
+                # `Noise`
                 float((reports * quietest).sum()),
                 float((reports * noisiest).sum()),
-                query.least,
-                query.largest,
                 float((noisiest - quietest).max()),
                 float(reports[noisiest > 0.0].sum()),
                 float((reports * moments).sum()),
                 float(moments.max()),
                 float(query.noise.mean()),
-                float(query.weights.var()),
+                query.deviation,
+                # `Limits`
+                query.least,
+                query.largest,
                 float(lightest.min()),
                 float(heaviest.max()),
                 float((reports * lightest).sum()),
                 float((reports * heaviest).sum()),
-                query.deviation,
-                *tosses,
+                # `Coins`, and the two columns by themselves
+                *(_set_coins(query, reports) if indicators else (0.0, 0.0, 0.0)),
+                float(query.weights.var()),
                 float(query.weights.max() - query.weights.min()),
             )
         )
     columns = np.asarray(rows, dtype=np.float64).reshape(len(rows), 22).T
-    reach = columns[-1] if isinstance(decoder, LinearDecoder) else None
-    return Sums(groups.disclosed, indicators, reach, *columns[:-1])
+    total, squares, offset = columns[:3]
+    typical_sampling, reach = columns[-2:]
+    return Sums(
+        total=total,
+        squares=squares,
+        offset=offset,
+        noise=Noise(*columns[3:11]),
+        limits=Limits(*columns[11:17]),
+        typical_sampling=typical_sampling,
+        coins=Coins(*columns[17:20]) if indicators else None,
+        disclosed=groups.disclosed,
+        indicators=indicators,
+        reach=reach if isinstance(decoder, LinearDecoder) else None,
+    )
 
 
 def _decoded(query: Query, decoder: Decoder, statistic: Statistic) -> tuple[float, float, float]:
@@ -278,8 +290,8 @@ def _decoded(query: Query, decoder: Decoder, statistic: Statistic) -> tuple[floa
     return total, squares, offset
 
 
-def _set_tosses(query: Query, reports: Integers) -> tuple[float, float, float]:
-    """Return `tossed`, `own` and `other` of a set, as for single values."""
+def _set_coins(query: Query, reports: Integers) -> tuple[float, float, float]:
+    """Return the fields of `Coins` of a set, as for single values."""
     nothing = 0.0, 0.0, 0.0
     noisiest, held = query.in_groups.noisiest, np.flatnonzero(query.in_groups.heaviest > 0.0)
     spread = query.largest - query.least

@@ -18,7 +18,7 @@ import numpy as np
 
 from ldpstream.estimators.bounds.bounded import bound
 from ldpstream.estimators.bounds.options import Estimand, OptionKeywords, Options
-from ldpstream.estimators.bounds.types import Estimate, Sums
+from ldpstream.estimators.bounds.types import Estimate, Limits, Sums
 from ldpstream.estimators.estimate import check_counts, query_sums, set_sums, value_sums
 from ldpstream.estimators.queries import (
     CountQuery,
@@ -225,42 +225,45 @@ def weight_sums(
     plain, weighted, squared = mechanism.powers(statistic)
     first, second = sums_of(weighted), sums_of(squared)
     typical = largest * (2 * largest + 1) / 6.0  # the mean square of uniform weights
-    nothing = np.zeros_like(first.total)
     sums = replace(
         second,
         total=first.total,
         offset=second.total,
-        least=np.minimum(largest * first.least, 0.0),
-        largest=np.maximum(largest * first.largest, 0.0),
-        # A weight w adds w to a sum and w^2 times the noise of 1: `largest` for each unit at most.
-        slope=largest * first.slope,
-        # A report of weight w within w/largest of the spread counts as (w/largest)^2 of one.
-        noisy=second.noisy / largest**2,
-        peak=largest**2 * first.peak,
-        typical_noise=typical * first.typical_noise,
+        noise=replace(
+            second.noise,
+            # A weight w adds w to a sum and w^2 times the noise of 1: at most `largest` for each
+            # unit.
+            slope=largest * first.noise.slope,
+            # A report of weight w within w/largest of the spread counts as (w/largest)^2 of one.
+            reports=second.noise.reports / largest**2,
+            peak=largest**2 * first.noise.peak,
+            typical=typical * first.noise.typical,
+            deviation=largest * first.noise.deviation,
+        ),
+        limits=Limits(
+            least=np.minimum(largest * first.limits.least, 0.0),
+            largest=np.maximum(largest * first.limits.largest, 0.0),
+            bottom=np.zeros_like(first.total),
+            top=largest * first.limits.top,
+            fewest=first.limits.fewest,
+            most=first.limits.most,
+        ),
         typical_sampling=typical * first.typical_sampling,
-        bottom=nothing,
-        top=largest * first.top,
-        fewest=first.fewest,
-        most=first.most,
-        deviation=largest * first.deviation,
-        tossed=nothing,
-        own=nothing,
-        other=nothing,
+        coins=None,
         indicators=False,
         reach=None if first.reach is None else np.full(first.total.size, float(largest)),
     )
     if estimand == "respondents":
         return sums
     # Without noise, and if no two weights differ, the influence of one report replaces the error.
-    silent = sums.ceiling <= 0.0
-    sums = replace(
-        sums,
-        ceiling=np.where(silent, sums.spread**2, sums.ceiling),
-        slope=np.where(silent, sums.spread, sums.slope),
+    silent = sums.noise.ceiling <= 0.0
+    noise = replace(
+        sums.noise,
+        ceiling=np.where(silent, sums.spread**2, sums.noise.ceiling),
+        slope=np.where(silent, sums.spread, sums.noise.slope),
     )
-    if first.reach is None:
-        return sums
-    # Others than the respondents may all have the largest weight.
-    worst = sums_of(plain).ceiling / max(alone.count(plain), 1)
-    return replace(sums, heaviest=largest**2 * worst)
+    if first.reach is not None:
+        # Others than the respondents may all have the largest weight.
+        worst = sums_of(plain).noise.ceiling / max(alone.count(plain), 1)
+        noise = replace(noise, heaviest=largest**2 * worst)
+    return replace(sums, noise=noise)

@@ -12,9 +12,10 @@ import argparse
 import sys
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise, product
-from typing import Any, Final, cast
+from typing import Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +25,10 @@ from benchmarks.accuracy.repeated import AffineSums, draw_of
 from benchmarks.accuracy.simulate import uniform, zipf
 from ldpstream.estimators.bounds.bounded import bound
 from ldpstream.estimators.bounds.options import SHARPEST, Estimand, Method, Options
-from ldpstream.estimators.bounds.types import Estimate, Sums
+from ldpstream.estimators.bounds.types import Estimate, Limits, Noise, Sums
 from ldpstream.estimators.estimate import query_sums
 from ldpstream.estimators.queries import CountQuery, SetDecoder, indicator, prepare_queries
+from ldpstream.mechanisms.base.arrays import map_arrays
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.binary import Binary
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
@@ -185,14 +187,10 @@ def summed_wrong(setting: Setting, number: int, seed: int) -> dict[tuple[Estiman
         counts += added
         statistics += draw_of(mechanism, added, int(rng.integers(1 << 32)))
         sums = affine.at(statistics)
-        arrays: dict[str, Any] = {
-            name: np.broadcast_to(one, sums.total.shape)[:, 0]
-            for name, one in vars(sums).items()
-            if isinstance(one, np.ndarray)
-        }
+        first = partial(_first_query, sums.total.shape)
         for estimand, method in product(ESTIMANDS, ANYTIME[:2]):
             options = Options(method=cast("Method", method), estimand=estimand)
-            found = bound(replace(sums, **arrays), n, options)
+            found = bound(map_arrays(first, sums), n, options)
             truth = counts @ members / n
             if estimand == "population":
                 truth = np.full(number, setting.shares @ members)
@@ -200,6 +198,10 @@ def summed_wrong(setting: Setting, number: int, seed: int) -> dict[tuple[Estiman
             key = estimand, method
             wrong[key] = outside | wrong.get(key, np.zeros(number, dtype=np.bool_))
     return {key: float(missed.mean()) for key, missed in wrong.items()}
+
+
+def _first_query(shape: tuple[int, ...], column: Floats) -> Floats:
+    return np.broadcast_to(column, shape)[:, 0]
 
 
 def sums_of(asked: Asked, counts: Integers) -> Sums:
@@ -214,27 +216,27 @@ def sums_of(asked: Asked, counts: Integers) -> Sums:
         total=total,
         squares=reports @ asked.atoms**2,
         offset=total,
-        floor=reports @ asked.quietest[asked.group],
-        ceiling=reports @ asked.noisiest[asked.group],
-        least=same * query.least,
-        largest=same * query.largest,
-        slope=same * (asked.noisiest - asked.quietest).max(),
-        noisy=reports.astype(np.float64) @ (asked.noisiest[asked.group] > 0.0),
-        moment=reports @ (asked.noisiest[asked.group] + 1.0),
-        peak=same * (asked.noisiest.max() + 1.0),
-        typical_noise=same * query.noise.mean(),
+        noise=Noise(
+            floor=reports @ asked.quietest[asked.group],
+            ceiling=reports @ asked.noisiest[asked.group],
+            slope=same * (asked.noisiest - asked.quietest).max(),
+            reports=reports.astype(np.float64) @ (asked.noisiest[asked.group] > 0.0),
+            moment=reports @ (asked.noisiest[asked.group] + 1.0),
+            peak=same * (asked.noisiest.max() + 1.0),
+            typical=same * query.noise.mean(),
+            deviation=same * query.deviation,
+        ),
+        limits=Limits(
+            least=same * query.least,
+            largest=same * query.largest,
+            bottom=0.0 * same,
+            top=same,
+            fewest=reports @ asked.lightest[asked.group],
+            most=reports @ asked.heaviest[asked.group],
+        ),
         typical_sampling=same * query.weights.var(),
-        bottom=0.0 * same,
-        top=same,
-        fewest=reports @ asked.lightest[asked.group],
-        most=reports @ asked.heaviest[asked.group],
-        deviation=same * query.deviation,
-        tossed=0.0 * same,
-        own=0.0 * same,
-        other=0.0 * same,
         disclosed=asked.disclosed,
         indicators=True,
-        reach=None,
     )
 
 

@@ -7,7 +7,7 @@ and for each unit vector, and for all others they are products of matrices.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -16,6 +16,7 @@ from tests.seeded import SeededEntropy
 
 from benchmarks.accuracy.simulate import Case, channel_counts
 from ldpstream.estimators.bounds.types import Sums
+from ldpstream.mechanisms.base.arrays import map_arrays
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.l1.bits import L1Bits
 from ldpstream.mechanisms.families.matrix.matrix import Matrix
@@ -143,28 +144,24 @@ def _held(subsets: Subsets, counts: Integers, rng: np.random.Generator) -> Integ
 class AffineSums:
     """Sums of q queries for any statistic: `zero` for no report, and the slope of each entry.
 
-    `slopes` are float64 `(statistic_size, q)`, by the names of the fields that change.
+    The arrays of `slopes` are float64 `(statistic_size, q)`.
     """
 
     zero: Sums
-    slopes: dict[str, Floats]
+    slopes: Sums
 
     @classmethod
     def of(cls, mechanism: Mechanism, sums: Callable[[Statistic], Sums]) -> Self:
         """Find the slopes of an estimator's sums."""
         zero = sums(mechanism.empty())
         units = [sums(unit) for unit in np.eye(mechanism.statistic_size, dtype=np.int64)]
-        slopes = {}
-        for name in (field.name for field in fields(zero)):
-            constant = getattr(zero, name)
-            if isinstance(constant, np.ndarray):
-                slope = np.stack([getattr(unit, name) for unit in units]) - constant
-                if slope.any():
-                    slopes[name] = slope
-        return cls(zero, slopes)
+        return cls(zero, map_arrays(lambda at, *of: np.stack(of) - at, zero, *units))
 
     def at(self, statistics: Integers) -> Sums:
         """Return the sums of many statistics, `(r, size)`: arrays of shape `(r, q)` or `(q,)`."""
         rows = statistics.astype(np.float64)
-        changed = {name: getattr(self.zero, name) + rows @ s for name, s in self.slopes.items()}
-        return replace(self.zero, **changed)
+
+        def at(constant: Floats, slope: Floats) -> Floats:
+            return np.asarray(constant + rows @ slope) if slope.any() else constant
+
+        return map_arrays(at, self.zero, self.slopes)

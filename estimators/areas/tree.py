@@ -10,17 +10,17 @@ each group, contains the decoder of each area. One decoder for each round of are
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 from typing import Final
 
 import numpy as np
 
-from ldpstream.estimators.bounds.types import Sums
+from ldpstream.estimators.bounds.types import Coins, Limits, Noise, Sums
 from ldpstream.estimators.estimate import ROUNDING, set_sums, value_sums
 from ldpstream.estimators.queries import CountQuery, Query, SetDecoder, prepare_queries
-from ldpstream.mechanisms.base.arrays import Floats, Integers, arrays_of, joined
+from ldpstream.mechanisms.base.arrays import Floats, Integers, joined, map_arrays
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
 
 _WORK: Final = 1 << 22
@@ -188,42 +188,39 @@ def _each_group(
         least, largest = np.minimum(least, 0.0), np.maximum(largest, 0.0)
         total = queries.outputs.sums(statistic * h)
         inside = groups.sums(query.weights) / size
-        tosses = _tosses(query, queries, (least, largest), (counts, noisiest))
         yield Sums(
-            disclosed=True,
-            indicators=True,
-            reach=None,
             total=total,
             squares=queries.outputs.sums(statistic * h**2),
             offset=total,
-            floor=counts * quietest,
-            ceiling=counts * noisiest,
-            least=least,
-            largest=largest,
-            slope=noisiest - quietest,
-            noisy=np.where(noisiest > 0.0, counts, 0.0),
-            moment=counts * moments,
-            peak=moments,
-            typical_noise=groups.sums(query.noise) / size,
+            noise=Noise.in_groups(
+                counts,
+                (quietest, noisiest),
+                moments,
+                typical=groups.sums(query.noise) / size,
+                deviation=np.maximum(largest, 1.0 - least),
+            ),
+            limits=Limits(
+                least=least,
+                largest=largest,
+                bottom=np.zeros_like(total),
+                top=np.ones_like(total),
+                fewest=counts * lightest,
+                most=counts * heaviest,
+            ),
             typical_sampling=inside * (1.0 - inside),
-            bottom=np.zeros_like(total),
-            top=np.ones_like(total),
-            fewest=counts * lightest,
-            most=counts * heaviest,
-            deviation=np.maximum(largest, 1.0 - least),
-            tossed=tosses[0],
-            own=tosses[1],
-            other=tosses[2],
+            coins=_coins(query, queries, (least, largest), (counts, noisiest)),
+            disclosed=True,
+            indicators=True,
         )
 
 
-def _tosses(
+def _coins(
     query: CountQuery,
     queries: SetDecoder,
     ends: tuple[Floats, Floats],
     known: tuple[Integers, Floats],
-) -> tuple[Floats, Floats, Floats]:
-    """Return `tossed`, `own` and `other` of each area, as for single values."""
+) -> Coins:
+    """Return the coins of each area, as for single values."""
     (least, largest), (counts, noisiest) = ends, known
     of_value, spread = queries.groups.of_place, largest - least
     most = (largest[of_value] - query.weights) * (query.weights - least[of_value])
@@ -232,12 +229,12 @@ def _tosses(
     two = (spread > 0.0) & (whole | (off <= ROUNDING * spread**2))
     step = np.where(two, spread, 1.0)
     # Whole groups are reported without noise, as a part of all reports.
-    return (
-        np.where(two, np.where(whole, counts.sum(), counts), 0.0),
-        np.where(two, np.where(whole, 1.0, (1.0 - least) / step), 0.0),
-        np.where(two & ~whole, -least / step, 0.0),
+    return Coins(
+        tosses=np.where(two, np.where(whole, counts.sum(), counts), 0.0),
+        own=np.where(two, np.where(whole, 1.0, (1.0 - least) / step), 0.0),
+        other=np.where(two & ~whole, -least / step, 0.0),
     )
 
 
 def _taken(sums: Sums, places: Integers) -> Sums:
-    return replace(sums, **{name: one[places] for name, one in arrays_of(sums).items()})
+    return map_arrays(lambda column: column[places], sums)

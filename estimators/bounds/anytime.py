@@ -69,14 +69,14 @@ def anytime_distances(sums: Sums, n: int, level: float, options: Options) -> tup
     sharpest = _sharpest(sums, options)
     if sums.reach is not None:
         # Noise that is itself a sum has no largest value that says anything; its tails do.
-        off = sums.deviation
+        off = sums.noise.deviation
         if options.estimand == "population":
             # As for Bernstein's bounds: the weight is random too, and with groups the group.
             off = sums.spread if sums.disclosed else np.maximum(off, sums.reach)
         half = tail_half_width(bernstein_exponent, variance, off, sharpest, n, left)
         return half, half
     # A report above its mean moves the estimate up, so that the truth lies below.
-    off = np.stack([sums.largest - sums.bottom, sums.top - sums.least])
+    off = np.stack([sums.limits.largest - sums.limits.bottom, sums.limits.top - sums.limits.least])
     alike = np.array_equal(off[0], off[1])
     halves = tail_half_width(
         bennett_exponent, variance, off[:1] if alike else off, sharpest, n, left
@@ -86,7 +86,7 @@ def anytime_distances(sums: Sums, n: int, level: float, options: Options) -> tup
 
 def _sharpest(sums: Sums, options: Options) -> Floats:
     """Return the variance that `options.sharpest` reports of uniform data would have."""
-    typical = sums.typical_noise
+    typical = sums.noise.typical
     if options.estimand == "population":
         typical = typical + sums.typical_sampling
     # The normal approximation needs at least the noise of one report.
@@ -99,12 +99,12 @@ def _noise(sums: Sums, n: int, level: float) -> tuple[Floats, float]:
     `E (h - a)^2 = v + (w - a)^2`, which is exactly `v + 1/4` for indicators and `a = 1/2`.
     """
     if sums.reach is not None:
-        return sums.ceiling, level
+        return sums.noise.ceiling, level
     moments = _second_moments(sums, n, level)
     if sums.indicators:
         moments[1] -= n / 4.0
     found = np.maximum(moments.min(axis=0), 0.0)
-    return np.minimum(sums.ceiling, found), level * (1.0 - _VARIANCE_PART)
+    return np.minimum(sums.noise.ceiling, found), level * (1.0 - _VARIANCE_PART)
 
 
 def sampling_ceiling(sums: Sums, n: int, level: float) -> tuple[Floats, float]:
@@ -118,9 +118,9 @@ def sampling_ceiling(sums: Sums, n: int, level: float) -> tuple[Floats, float]:
     if sums.reach is None:
         found = _second_moments(sums, n, level).min(axis=0)
     elif sums.disclosed:
-        found = mean_ceiling(sums.moment, sums.peak, level * _VARIANCE_PART)
+        found = mean_ceiling(sums.noise.moment, sums.noise.peak, level * _VARIANCE_PART)
     else:
-        noise = sums.ceiling if sums.heaviest is None else n * sums.heaviest
+        noise = sums.noise.ceiling if sums.noise.heaviest is None else n * sums.noise.heaviest
         return np.minimum(noise + n * sums.reach**2 / 4.0, most), level
     return np.minimum(found, most), level * (1.0 - _VARIANCE_PART)
 
@@ -129,7 +129,7 @@ def _second_moments(sums: Sums, n: int, level: float) -> Floats:
     """Return bounds on `sum_i E (h(y_i) - a)^2` for each a in `_CENTRES`: `(3, q)`."""
     a = _CENTRES[:, None]
     total = np.maximum(sums.squares - 2.0 * a * sums.total + a**2 * n, 0.0)
-    largest = np.maximum((sums.least - a) ** 2, (sums.largest - a) ** 2)
+    largest = np.maximum((sums.limits.least - a) ** 2, (sums.limits.largest - a) ** 2)
     return mean_ceiling(total, largest, level * _VARIANCE_PART / len(_CENTRES))
 
 
@@ -143,19 +143,19 @@ def _exact(sums: Sums, n: int, level: float, options: Options) -> tuple[Floats, 
     """
     sharpest = _sharpest(sums, options)
     if options.estimand == "respondents" or sums.reach is not None:
-        reports = sums.noisy if options.estimand == "respondents" else float(n)
+        reports = sums.noise.reports if options.estimand == "respondents" else float(n)
         half = mixture_half_width(reports * sums.spread**2 / 4.0, sharpest, n, level)
         return half, half
     mean = sums.total / n
     deviations = np.maximum(sums.squares / n - mean**2, 0.0)
-    lowest, highest = sums.least, sums.largest
+    lowest, highest = sums.limits.least, sums.limits.largest
     if sums.indicators:
         lowest, highest = np.maximum(lowest, 0.0), np.minimum(highest, 1.0)
     ends = [
         self_normalised(deviations, room, np.maximum(reach, 0.0), sharpest, n, level / 2.0)
         for room, reach in (
-            (highest - sums.least, mean - lowest),
-            (sums.largest - lowest, highest - mean),
+            (highest - sums.limits.least, mean - lowest),
+            (sums.limits.largest - lowest, highest - mean),
         )
     ]
     return ends[0], ends[1]

@@ -112,7 +112,7 @@ def clamped_variance(sums: Sums, n: int, estimand: Estimand) -> Floats:
     value that nobody reported has hardly any noise.
     """
     raw = plug_in(sums, n, estimand)
-    floor, ceiling = sums.floor / n**2, sums.ceiling / n**2
+    floor, ceiling = sums.noise.floor / n**2, sums.noise.ceiling / n**2
     if not sums.disclosed:
         kept = np.where(raw <= floor, _stand_in(sums, n), raw)
     elif estimand == "respondents":
@@ -149,8 +149,8 @@ def _stand_in(sums: Sums, n: int) -> Floats:
     while almost all users hold others: under `randomized-response` on one block of 40 values
     (eps = 0.5, 5,000 reports) 95% bounds covered 0.98 with the worst noise and 0.96 with the least.
     """
-    floor, ceiling = sums.floor / n**2, sums.ceiling / n**2
-    slope = sums.slope / n
+    floor, ceiling = sums.noise.floor / n**2, sums.noise.ceiling / n**2
+    slope = sums.noise.slope / n
     most = (slope + np.hypot(slope, np.sqrt(floor))) ** 2
     return np.where(most <= 2.5 * floor, floor, ceiling)
 
@@ -166,7 +166,7 @@ def choose_bounds(sums: Sums, n: int, options: Options, se: Floats) -> tuple[Flo
         form = np.full(value.shape, options.method, dtype=np.object_)
     # Among respondents, a query whose worst noise is 0 is known exactly and needs no bound: a block
     # of one value, a whole block, a block that nobody reported.
-    error = sums.spread if options.estimand == "population" else sums.ceiling
+    error = sums.spread if options.estimand == "population" else sums.noise.ceiling
     known = np.broadcast_to(error <= 0.0, value.shape)
     if known.any():
         low, high = (np.where(known, value, end) for end in (low, high))
@@ -183,9 +183,9 @@ def cut_bounds(sums: Sums, n: int, ends: Pair, options: Options) -> Pair:
     if options.method == UNCUT:
         return ends
     if options.estimand == "population":
-        bottom, top = sums.bottom, sums.top
+        bottom, top = sums.limits.bottom, sums.limits.top
     else:
-        bottom, top = sums.fewest / n, sums.most / n
+        bottom, top = sums.limits.fewest / n, sums.limits.most / n
     # What is known exactly is not moved by the rounding of its range.
     known = ends[0] == ends[1]
     low, high = (np.where(known, end, np.clip(end, bottom, top)) for end in ends)
@@ -201,7 +201,7 @@ def _many_valued_rule(sums: Sums, n: int, level: float, options: Options, places
     if options.method == "exact":
         return Rule(places, "bernstein", lambda _: bernstein_in_range(sums, n, level, options))
     if n < _FEWEST:
-        return Rule(places, "range", lambda _: (sums.bottom, sums.top))
+        return Rule(places, "range", lambda _: (sums.limits.bottom, sums.limits.top))
     if options.estimand == "population":
         return Rule(places, "padded", lambda _: padded_bounds(sums, n, quantile(level)))
     return Rule(places, "noise", lambda _: noise_bounds(sums, n, quantile(level)))
@@ -238,11 +238,11 @@ def noise_bounds(sums: Sums, n: int, z: float) -> Pair:
     possible V. This form is used if it is narrower than the other can ever be, which depends only
     on the numbers of reports and not on their content.
     """
-    unit = z**2 * sums.deviation / 2.0
-    noise = np.clip(sums.squares - sums.offset, sums.floor, sums.ceiling)
+    unit = z**2 * sums.noise.deviation / 2.0
+    noise = np.clip(sums.squares - sums.offset, sums.noise.floor, sums.noise.ceiling)
     estimated = unit + np.sqrt(unit**2 + z**2 * noise)
-    least = unit + np.sqrt(unit**2 + z**2 * sums.floor)
-    known = z * np.sqrt(sums.ceiling) + (z**2 + 2.0) / 6.0 * sums.deviation
+    least = unit + np.sqrt(unit**2 + z**2 * sums.noise.floor)
+    known = z * np.sqrt(sums.noise.ceiling) + (z**2 + 2.0) / 6.0 * sums.noise.deviation
     half = np.where(known <= least, known, estimated) / n
     value = sums.total / n
     return value - half, value + half
@@ -260,11 +260,11 @@ def padded_bounds(sums: Sums, n: int, z: float) -> Pair:
     If the statistic only estimates the sum of squares, the variance is at least the known noise,
     and a report lies no further out than its user's weight plus a deviation.
     """
-    least, largest, known = sums.least, sums.largest, np.zeros(())
+    least, largest, known = sums.limits.least, sums.limits.largest, np.zeros(())
     if sums.reach is not None:
-        least = np.maximum(least, sums.bottom - sums.deviation)
-        largest = np.minimum(largest, sums.top + sums.deviation)
-        known = sums.floor
+        least = np.maximum(least, sums.limits.bottom - sums.noise.deviation)
+        largest = np.minimum(largest, sums.limits.top + sums.noise.deviation)
+        known = sums.noise.floor
     total, many = n + z**2, z**2 / 2.0
     centre = (sums.total + many * (least + largest)) / total
     spread = (sums.squares + many * (least**2 + largest**2)) / total - centre**2

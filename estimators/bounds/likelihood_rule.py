@@ -75,5 +75,5 @@ def choose_likelihood(
     if not uses_likelihood(options) or many > MOST:
         return np.zeros(form.shape, dtype=np.bool_)
     z = quantile(1.0 - options.confidence)
-    wide = z**2 * sums.ceiling > n**2 / 4.0
+    wide = z**2 * sums.noise.ceiling > n**2 / 4.0
     return wide & np.isin(form, _MANY_VALUED)

@@ -37,7 +37,7 @@ def _bernstein(sums: Sums, n: int, level: float, options: Options) -> Floats:
     if sums.reach is None:
         return bernstein_half_width(sums.sample_variance(n), sums.spread, n, level)
     # The empirical bound needs the decoded reports' variance itself, not an estimate of it.
-    worst, off = sums.ceiling, sums.deviation
+    worst, off = sums.noise.ceiling, sums.noise.deviation
     if options.estimand == "population":
         worst, level = sampling_ceiling(sums, n, level)
         # Under the population the weight is random too, and with disclosed groups the group.
@@ -51,8 +51,8 @@ def bernstein_in_range(sums: Sums, n: int, level: float, options: Options) -> Pa
     half = np.broadcast_to(_bernstein(sums, n, level, options), value.shape)
     # A single report has no variance; the range of the weights still holds.
     unknown = np.isnan(half)
-    low, high = np.where(unknown, sums.bottom, value - half), value + half
-    return low, np.where(unknown, sums.top, high)
+    low, high = np.where(unknown, sums.limits.bottom, value - half), value + half
+    return low, np.where(unknown, sums.limits.top, high)
 
 
 def _normal(sums: Sums, n: int, se: Floats, level: float, options: Options) -> Floats:
@@ -60,11 +60,11 @@ def _normal(sums: Sums, n: int, se: Floats, level: float, options: Options) -> F
         return normal_half_width(se, level)
     skewed = skewness_half_width(sums.spread, n, level)
     # An error in w moves the noise by the slope, and also w^2 or w, which plug-ins subtract.
-    slope = np.maximum(sums.slope, 1.0)
+    slope = np.maximum(sums.noise.slope, 1.0)
     if options.estimand == "population":
         slope = np.maximum(slope, 2.0 * np.abs(sums.total) / n)
         return joint_normal_half_width(se**2, slope, n, level) + skewed
-    most = normal_half_width(np.sqrt(sums.ceiling) / n, level)
+    most = normal_half_width(np.sqrt(sums.noise.ceiling) / n, level)
     return np.minimum(joint_normal_half_width(se**2, slope, n, level), most) + skewed
 
 

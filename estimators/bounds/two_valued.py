@@ -21,7 +21,7 @@ import numpy as np
 from scipy.special import betaincinv, ndtri, xlog1py
 
 from ldpstream.estimators.bounds.options import Form, Options
-from ldpstream.estimators.bounds.types import Pair, Sums, distinct_columns
+from ldpstream.estimators.bounds.types import Coins, Pair, Sums, distinct_columns
 from ldpstream.mechanisms.base.arrays import Bools, Floats, Integers
 
 FEW: Final = 4.0
@@ -54,10 +54,12 @@ class Tosses:
     @classmethod
     def of(cls, sums: Sums) -> tuple[Self, Bools]:
         """Return queries as coin tosses, and which of them are two-valued and hence tosses."""
-        shape = sums.total.shape
-        two = np.broadcast_to(sums.own > sums.other, shape)
+        shape, coins = sums.total.shape, sums.coins
+        if coins is None:
+            coins = Coins(*np.zeros((3, *shape)))
+        two = np.broadcast_to(coins.own > coins.other, shape)
         own, other, reports = (
-            np.broadcast_to(column, shape) for column in (sums.own, sums.other, sums.tossed)
+            np.broadcast_to(column, shape) for column in (coins.own, coins.other, coins.tosses)
         )
         # Devices that several reports come from may be a fraction; tosses are whole.
         reports = np.rint(reports)
@@ -117,7 +119,7 @@ def tossed_rules(sums: Sums, n: int, level: float, options: Options) -> tuple[li
     proved, z = options.method == "exact", quantile(level)
     if options.estimand == "respondents":
         # A group without reports has no noise: its share is known, and it has no score interval.
-        some = two & (sums.ceiling > 0.0)
+        some = two & (sums.noise.ceiling > 0.0)
         ends, part = score(tosses, z), tosses.reports / n
         smooth = some & np.isfinite(ends[0]) & (not proved)
         smooth &= noise_deviation(tosses) >= _SMOOTH * max(1.0, z**2 / 4.0)
@@ -125,7 +127,7 @@ def tossed_rules(sums: Sums, n: int, level: float, options: Options) -> tuple[li
             Rule(smooth, "score", lambda _: (ends[0] * part, ends[1] * part)),
             Rule(some & ~smooth, "enumerated", lambda at: _enumerated(tosses, ends, at, n, level)),
         ], two
-    noisy_values = (sums.own < 1.0) | (sums.other > 0.0)
+    noisy_values = (tosses.own < 1.0) | (tosses.other > 0.0)
     blocks = two & noisy_values & sums.disclosed
     alone = two & ~blocks
     few = np.minimum(tosses.decisive, tosses.reports - tosses.decisive) < FEW * z**2

@@ -4,23 +4,103 @@ Values with equal shares have equal estimates, which are computed once (`Distinc
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, Final, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.estimators.bounds.options import Estimand, Method
-from ldpstream.mechanisms.base.arrays import Floats, Integers, arrays_of
+from ldpstream.mechanisms.base.arrays import Floats, Integers, map_arrays
 from ldpstream.mechanisms.interface.decoder import Decoder
 
 Pair = tuple[Floats, Floats]
 Forms = NDArray[np.object_]
 """Names of forms (`options.Form`), one for each query."""
-_PER_REPORT: Final = (
-    *("total", "squares", "offset", "floor", "ceiling", "noisy", "moment"),
-    *("fewest", "most", "tossed"),
-)
-"""The sums that grow with the number of reports."""
+
+
+@dataclass(frozen=True)
+class Noise:
+    """What reports add at random to their users' weights, in sums of q queries' decoders `h`.
+
+    The noise of one user is `v(x) = (Q h^2)[x] - w[x]^2`. Arrays are float64 `(q,)`.
+
+    - `floor` and `ceiling` bound the noise `sum_i v(x_i)` over all data that agree with what the
+      reports disclose: `sum_g N_g min_{x in g} v(x)`, and max.
+    - `slope` is the largest difference in noise between two users of one group.
+    - `reports` counts the reports of groups with noise.
+    - `moment` is at least `sum_g N_g max_{x in g} (Q h^2)[x]`, and `peak` is the largest of these
+      maxima.
+    - `typical` is roughly the mean noise of one report of uniform data.
+    - `deviation` is as in `Query`.
+    - `heaviest` is the worst noise of any possible user if `ceiling` uses the respondents' public
+      weights; None if it does not, and `ceiling / n` is the worst noise.
+    """
+
+    floor: Floats
+    ceiling: Floats
+    slope: Floats
+    reports: Floats
+    moment: Floats
+    peak: Floats
+    typical: Floats
+    deviation: Floats
+    heaviest: Floats | None = None
+
+    @classmethod
+    def in_groups(
+        cls,
+        reports: Integers,
+        extremes: Pair,
+        moments: Floats,
+        *,
+        typical: Floats,
+        deviation: Floats,
+    ) -> Self:
+        """Return the noise of queries about one group each, with this many reports.
+
+        `extremes` are the least and the largest noise of a user in the group, `moments` the largest
+        `(Q h^2)[x]`.
+        """
+        quietest, noisiest = extremes
+        return cls(
+            floor=reports * quietest,
+            ceiling=reports * noisiest,
+            slope=noisiest - quietest,
+            reports=np.where(noisiest > 0.0, reports, 0.0),
+            moment=reports * moments,
+            peak=moments,
+            typical=typical,
+            deviation=deviation,
+        )
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What is known of q queries without reports, or from disclosed groups alone: float64 `(q,)`.
+
+    `least` and `largest` are `min h` and `max h` over the outputs, `bottom` and `top` the least and
+    largest weight, `fewest` and `most` the bounds on `sum_i w(x_i)` that disclosed groups give.
+    """
+
+    least: Floats
+    largest: Floats
+    bottom: Floats
+    top: Floats
+    fewest: Floats
+    most: Floats
+
+
+@dataclass(frozen=True)
+class Coins:
+    """The two coins of two-valued queries (`bounds.two_valued`), float64 `(q,)`.
+
+    `tosses` is how often they are tossed, `own` and `other` are their probabilities; all are 0 for
+    other queries.
+    """
+
+    tosses: Floats
+    own: Floats
+    other: Floats
 
 
 @dataclass(frozen=True)
@@ -29,57 +109,29 @@ class Sums:
 
     - `total` is `sum_i h(y_i)`, `squares` is `sum_i h(y_i)^2`, and `offset` is an unbiased estimate
       of `sum_i w(x_i)^2` (for an indicator, `total` itself).
-    - `floor` and `ceiling` bound the noise `sum_i v(x_i)`, `v(x) = (Q h^2)[x] - w[x]^2`, over all
-      data that agree with what the reports disclose: `sum_g N_g min_{x in g} v(x)`, and max.
-    - `least` and `largest` are `min h` and `max h` over the outputs. `slope` is the largest
-      difference in noise between two users of one group.
-    - `noisy` counts the reports of groups with noise. `moment` is at least
-      `sum_g N_g max_{x in g} (Q h^2)[x]`, and `peak` is the largest of these maxima.
-    - For one report of uniform data, `typical_noise` is roughly the mean noise, and
-      `typical_sampling` the variance of w.
-    - `bottom` and `top` are the least and largest weight, `fewest` and `most` the bounds on
-      `sum_i w(x_i)` that disclosed groups give.
-    - `deviation` is as in `Query`.
-    - `tossed`, `own` and `other` describe two-valued queries (`bounds.two_valued`): the number of
-      tosses and the two probabilities, all 0 for other queries.
+    - `typical_sampling` is the variance of w for one report of uniform data.
+    - `coins` is None if no query is two-valued.
     - `disclosed` says whether the channel discloses groups, `indicators` whether all weights are 0
       or 1.
     - `reach` is `max w - min w` if the statistic does not determine `sum_i h(y_i)^2`, so that
       `squares` is an estimate; None if it does.
-    - `heaviest` is the worst noise of any possible user if `ceiling` uses the respondents' public
-      weights; None if it does not, and `ceiling / n` is the worst noise.
     """
 
-    disclosed: bool
-    indicators: bool
-    reach: Floats | None
     total: Floats
     squares: Floats
     offset: Floats
-    floor: Floats
-    ceiling: Floats
-    least: Floats
-    largest: Floats
-    slope: Floats
-    noisy: Floats
-    moment: Floats
-    peak: Floats
-    typical_noise: Floats
+    noise: Noise
+    limits: Limits
     typical_sampling: Floats
-    bottom: Floats
-    top: Floats
-    fewest: Floats
-    most: Floats
-    deviation: Floats
-    tossed: Floats
-    own: Floats
-    other: Floats
-    heaviest: Floats | None = None
+    disclosed: bool
+    indicators: bool
+    reach: Floats | None = None
+    coins: Coins | None = None
 
     @property
     def spread(self) -> Floats:
         """The length of the interval of decoded reports, `max h - min h`."""
-        return self.largest - self.least
+        return self.limits.largest - self.limits.least
 
     def sample_variance(self, n: int) -> Floats:
         """Return the sample variance of the decoded reports, float64 `(q,)`; NaN for n < 2."""
@@ -90,7 +142,17 @@ class Sums:
 
     def thinned(self, factor: float) -> Self:
         """Return the sums of 1/factor of the reports, with the same means."""
-        return replace(self, **{name: getattr(self, name) / factor for name in _PER_REPORT})
+
+        def divided(record: Any, *names: str) -> Any:
+            return replace(record, **{name: getattr(record, name) / factor for name in names})
+
+        sums: Self = divided(self, "total", "squares", "offset")
+        return replace(
+            sums,
+            noise=divided(self.noise, "floor", "ceiling", "reports", "moment"),
+            limits=divided(self.limits, "fewest", "most"),
+            coins=None if self.coins is None else divided(self.coins, "tosses"),
+        )
 
 
 @dataclass(frozen=True)
@@ -121,10 +183,15 @@ class Estimate:
 
     def take(self, queries: Integers | slice) -> Self:
         """Return the estimates of some queries, in that order."""
-        arrays = arrays_of(self)
         # Some columns share one array; take from it once.
-        parts: Any = {id(one): taken(one, queries) for one in arrays.values()}
-        return replace(self, **{name: parts[id(one)] for name, one in arrays.items()})
+        parts: dict[int, NDArray[Any]] = {}
+
+        def part(column: NDArray[Any]) -> NDArray[Any]:
+            if id(column) not in parts:
+                parts[id(column)] = taken(column, queries)
+            return parts[id(column)]
+
+        return map_arrays(part, self)
 
 
 @dataclass(frozen=True)

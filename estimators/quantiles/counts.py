@@ -12,7 +12,7 @@ from typing import Final, Self
 
 import numpy as np
 
-from ldpstream.estimators.bounds.types import Sums
+from ldpstream.estimators.bounds.types import Limits, Noise, Sums
 from ldpstream.estimators.queries import TOGETHER, Groups, SetDecoder
 from ldpstream.mechanisms.base.arrays import Bools, Floats, Integers
 from ldpstream.mechanisms.interface.mechanism import Statistic
@@ -150,32 +150,31 @@ class CountPrefixes:
         least = self._envelope(self.least, np.minimum)
         largest = self._envelope(self.largest, np.maximum)
         least[-1] = largest[-1] = 1.0  # the whole domain
-        nothing = np.zeros_like(estimated)
         return Sums(
             total=estimated,
             squares=whole + amounts(squares),
             offset=estimated,
-            floor=amounts(reports * self.quietest),
-            ceiling=amounts(reports * self.noisiest),
-            least=least,
-            largest=largest,
-            slope=self._envelope(self.noisiest - self.quietest, np.maximum),
-            noisy=amounts(np.where(self.noisiest > 0.0, reports, 0.0)),
-            moment=whole + amounts(reports * (self.noisiest + 1.0)),
-            peak=self._envelope(self.noisiest, np.maximum) + 1.0,
-            typical_noise=amounts(self.typical),
+            noise=Noise(
+                floor=amounts(reports * self.quietest),
+                ceiling=amounts(reports * self.noisiest),
+                slope=self._envelope(self.noisiest - self.quietest, np.maximum),
+                reports=amounts(np.where(self.noisiest > 0.0, reports, 0.0)),
+                moment=whole + amounts(reports * (self.noisiest + 1.0)),
+                peak=self._envelope(self.noisiest, np.maximum) + 1.0,
+                typical=amounts(self.typical),
+                deviation=np.maximum(largest, 1.0 - least),
+            ),
+            limits=Limits(
+                least=least,
+                largest=largest,
+                bottom=np.where(self.held < 1.0, 0.0, 1.0),
+                top=np.ones_like(estimated),
+                fewest=whole,
+                most=whole + amounts(reports.astype(np.float64)),
+            ),
             typical_sampling=self.held * (1.0 - self.held),
-            bottom=np.where(self.held < 1.0, 0.0, 1.0),
-            top=np.ones_like(estimated),
-            fewest=whole,
-            most=whole + amounts(reports.astype(np.float64)),
-            deviation=np.maximum(largest, 1.0 - least),
-            tossed=nothing,
-            own=nothing,
-            other=nothing,
             disclosed=groups.disclosed,
             indicators=True,
-            reach=None,
         )
 
     def _decoders(self) -> Iterator[tuple[range, Floats]]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ldpstream.estimators.bounds.bounded import bound
 from ldpstream.estimators.bounds.options import OptionKeywords, Options
-from ldpstream.estimators.bounds.types import Estimate, Sums
+from ldpstream.estimators.bounds.types import Estimate, Limits, Noise, Sums
 from ldpstream.estimators.estimate import check_counts, set_sums
 from ldpstream.estimators.quantiles.counts import CountPrefixes
 from ldpstream.estimators.queries import LinearQueries, SetDecoder, prepare_queries
@@ -69,24 +69,25 @@ class SummedPrefixes:
             total=total,
             squares=noise + total,
             offset=total,
-            floor=noise,
-            ceiling=noise,
-            least=self.known.least,
-            largest=self.known.largest,
-            slope=np.zeros(m),
-            noisy=np.where(noise > 0.0, n, 0.0),
-            moment=noise + n,
-            peak=self.known.noise + 1.0,
-            typical_noise=self.known.noise,
+            noise=Noise(
+                floor=noise,
+                ceiling=noise,
+                slope=np.zeros(m),
+                reports=np.where(noise > 0.0, n, 0.0),
+                moment=noise + n,
+                peak=self.known.noise + 1.0,
+                typical=self.known.noise,
+                deviation=np.where(noise > 0.0, self.known.largest, 0.0),
+            ),
+            limits=Limits(
+                least=self.known.least,
+                largest=self.known.largest,
+                bottom=np.where(held < 1.0, 0.0, 1.0),
+                top=np.ones(m),
+                fewest=np.where(held < 1.0, 0.0, n),
+                most=np.full(m, n),
+            ),
             typical_sampling=held * (1.0 - held),
-            bottom=np.where(held < 1.0, 0.0, 1.0),
-            top=np.ones(m),
-            fewest=np.where(held < 1.0, 0.0, n),
-            most=np.full(m, n),
-            deviation=np.where(noise > 0.0, self.known.largest, 0.0),
-            tossed=np.zeros(m),
-            own=np.zeros(m),
-            other=np.zeros(m),
             disclosed=False,
             indicators=True,
             reach=reach,

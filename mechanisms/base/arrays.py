@@ -1,7 +1,7 @@
 """Short names for array types, and the arrays of dataclasses."""
 
-from collections.abc import Sequence
-from dataclasses import fields, replace
+from collections.abc import Callable, Sequence
+from dataclasses import fields, is_dataclass, replace
 from itertools import chain
 from typing import Any, Final, TypeVar
 
@@ -65,16 +65,23 @@ def numbers_of(given: Any) -> NDArray[Any] | None:
     return array if array.dtype.kind in "iuf" else None
 
 
-def arrays_of(record: Any) -> dict[str, Any]:
-    """Return the fields of a dataclass that are arrays, by name."""
-    found = {field.name: getattr(record, field.name) for field in fields(record)}
-    return {name: one for name, one in found.items() if isinstance(one, np.ndarray)}
+def map_arrays(make: Callable[..., NDArray[Any]], *records: _Record) -> _Record:
+    """Return the first record with each array, also of records in it, made of those of all.
+
+    For example `map_arrays(np.add, first, second)` adds two dataclasses of arrays, field by field.
+    """
+    first: Any = records[0]
+    changed: dict[str, Any] = {}
+    for name in (field.name for field in fields(first)):
+        columns = [getattr(record, name) for record in records]
+        if is_dataclass(columns[0]):
+            changed[name] = map_arrays(make, *columns)
+        elif isinstance(columns[0], np.ndarray):
+            changed[name] = make(*columns)
+    whole: _Record = replace(first, **changed)
+    return whole
 
 
 def joined(records: Sequence[_Record]) -> _Record:
     """Return the first record, with the arrays of all, one after the other."""
-    arrays = [arrays_of(one) for one in records]
-    columns: Any = {name: np.concatenate([one[name] for one in arrays]) for name in arrays[0]}
-    first: Any = records[0]
-    whole: _Record = replace(first, **columns)
-    return whole
+    return map_arrays(lambda *columns: np.concatenate(columns), *records)

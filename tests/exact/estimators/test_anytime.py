@@ -1,6 +1,5 @@
 """Anytime-valid bounds of estimates: over all paths of a small channel, exactly, and everywhere."""
 
-from dataclasses import replace
 from functools import cache
 from types import SimpleNamespace
 from typing import Any
@@ -19,6 +18,7 @@ from ldpstream.estimators.lip.mmse import estimate_mmse, posteriors
 from ldpstream.estimators.quantiles.prefixes import Prefixes
 from ldpstream.estimators.quantiles.quantiles import estimate_quantiles, invert
 from ldpstream.estimators.queries import indicator, prepare_queries
+from ldpstream.mechanisms.base.arrays import map_arrays
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
 from ldpstream.mechanisms.families.lip.domain import Prior
@@ -40,12 +40,7 @@ SINGLE = [name for name, mechanism in FEW.items() if not isinstance(mechanism, S
 
 def alone(sums: Sums) -> Sums:
     """Return one query of many statistics, `(r, 1)`, as r queries."""
-    arrays = {
-        name: np.broadcast_to(value, sums.total.shape)[:, 0]
-        for name, value in vars(sums).items()
-        if isinstance(value, np.ndarray)
-    }
-    return replace(sums, **arrays)
+    return map_arrays(lambda one: np.broadcast_to(one, sums.total.shape)[:, 0], sums)
 
 
 @pytest.mark.parametrize(("estimand", "means"), [

@@ -173,8 +173,10 @@ def test_sums_of_prefixes_are_not_negative_by_rounding():
         mechanism = BlockHadamard(6.0, Blocks(of_value))
         prefixes, statistic = Prefixes.of(mechanism), counted(mechanism, np.full(500, 15))
         sums = prefixes.prepared.sums(statistic)
-        for name in ("squares", "floor", "ceiling", "noisy", "moment", "typical_noise", "most"):
-            assert (getattr(sums, name) >= 0.0).all(), name
+        noise = sums.noise
+        amounts = noise.floor, noise.ceiling, noise.reports, noise.moment, noise.typical
+        for amount in (sums.squares, *amounts, sums.limits.most):
+            assert (amount >= 0.0).all()
         for method, estimand in product(METHODS, get_args(Estimand)):
             options: Any = {"method": method, "estimand": estimand}
             found = estimate_quantiles(

@@ -133,8 +133,8 @@ def test_the_noise_lies_between_floor_and_ceiling_whatever_the_users_hold(name: 
         statistic = np.bincount(reports, minlength=mechanism.outputs)
         sums = sums_of(mechanism, statistic, n, kind)
         truth = predicted(mechanism, n, kind, shares, "respondents")
-        assert (sums.floor / n**2 <= truth + 1e-12).all()
-        assert (truth <= sums.ceiling / n**2 + 1e-12).all()
+        assert (sums.noise.floor / n**2 <= truth + 1e-12).all()
+        assert (truth <= sums.noise.ceiling / n**2 + 1e-12).all()
         if groups is not None:
             same = np.bincount(of_value[users], minlength=3)
             of_report = mechanism.decoder.output_groups()[reports]

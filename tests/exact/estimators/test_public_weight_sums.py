@@ -41,11 +41,11 @@ def test_sums_and_their_noise_have_no_bias(kind: type[PublicWeights], shape: tup
     assert np.abs(errors[:, 3]).max() <= 1e-12
     for pair, weight in enumerate(weights.tolist()):
         for y in rows[pair]:
-            assert (found[y].floor <= errors[pair] + 1e-10).all(), weight
-            assert (found[y].ceiling >= errors[pair] - 1e-10).all(), weight
+            assert (found[y].noise.floor <= errors[pair] + 1e-10).all(), weight
+            assert (found[y].noise.ceiling >= errors[pair] - 1e-10).all(), weight
     decoded = totals[:, :3]
-    assert (found[0].least[:3] <= decoded.min(axis=0) + 1e-9).all()
-    assert (found[0].largest[:3] >= decoded.max(axis=0) - 1e-9).all()
+    assert (found[0].limits.least[:3] <= decoded.min(axis=0) + 1e-9).all()
+    assert (found[0].limits.largest[:3] >= decoded.max(axis=0) - 1e-9).all()
 
 
 @KINDS
@@ -112,12 +112,12 @@ def test_a_population_may_have_heavier_weights(kind: type[PublicWeights]):
     statistic = accumulated(mechanism, mechanism.privatize(pairs, entropy=SeededEntropy(1)))
     own = weight_sums(mechanism, statistic, SETS, "respondents")
     drawn = weight_sums(mechanism, statistic, SETS, "population")
-    assert own.heaviest is None
+    assert own.noise.heaviest is None
     worst = np.array([mechanism.values.decoder.noise(np.isin(range(4), s) + 0.0) for s in SETS])
-    np.testing.assert_allclose(own.ceiling, 60 * worst.max(axis=1), atol=1e-9)
-    np.testing.assert_allclose(own.noisy[:3], 60 / 81)
+    np.testing.assert_allclose(own.noise.ceiling, 60 * worst.max(axis=1), atol=1e-9)
+    np.testing.assert_allclose(own.noise.reports[:3], 60 / 81)
     if kind is L1BitsPublicWeights:
-        np.testing.assert_allclose(drawn.heaviest, 81 * worst.max(axis=1), atol=1e-9)
+        np.testing.assert_allclose(drawn.noise.heaviest, 81 * worst.max(axis=1), atol=1e-9)
         for method in ("bernstein", "anytime"):
             options: dict[str, Any] = {"method": method}
             known = estimate_public_weights(mechanism, statistic, 60, SETS[:1], **options)
