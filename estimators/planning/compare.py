@@ -1,13 +1,10 @@
 """Every mechanism that satisfies a policy, compared on a workload by its errors and its costs."""
 
 import math
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Self
 
-import numpy as np
-
+from ldpstream.estimators.planning.cost import Cost
 from ldpstream.estimators.planning.predictions import Predictions, mean_variance
 from ldpstream.estimators.planning.progress import UNLIMITED, Progress, TimeUpError
 from ldpstream.estimators.planning.workload import PlannedWorkload
@@ -17,48 +14,11 @@ from ldpstream.mechanisms.domains.base import Domain
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.policies.implication import implies
 from ldpstream.mechanisms.registry.proposals import Proposal, Unsuited, propose
-from ldpstream.mechanisms.wire.frame import FINGERPRINT_BYTES, encode_frame
 
 _DIGITS = 9
 """Errors that agree in this many digits are equal; the shorter report then comes first."""
 _NEARLY = 1.1
 """Errors up to this many times the best one are nearly as good."""
-_SAMPLE_REPORTS = 64
-_REPETITIONS = 5
-_LONGEST_SECONDS = 0.5
-_COUNT_BYTES = 8
-
-
-@dataclass(frozen=True, kw_only=True)
-class Cost:
-    """What a mechanism costs: exact sizes on the wire and in state, and a measured time.
-
-    `report_bits` is the information in a report, `report_bytes` its length, `message_bytes` the
-    length of a message with one report, `statistic` the number of exact integers, and `state_bytes`
-    their bytes in one pane of one partition. `decode_seconds` is measured on this machine: the
-    estimates of all single values from one statistic, the fastest of a few repetitions.
-    """
-
-    report_bits: int
-    report_bytes: int
-    message_bytes: int
-    statistic: int
-    state_bytes: int
-    decode_seconds: float
-
-    @classmethod
-    def of(cls, mechanism: Mechanism) -> Self:
-        """Return a mechanism's cost."""
-        one = np.zeros((1, mechanism.report_bytes), dtype=np.uint8)
-        message = encode_frame(bytes(FINGERPRINT_BYTES), np.zeros(1, dtype=np.int64), one)
-        return cls(
-            report_bits=mechanism.report_bits,
-            report_bytes=mechanism.report_bytes,
-            message_bytes=len(message),
-            statistic=mechanism.statistic_size,
-            state_bytes=_COUNT_BYTES * mechanism.statistic_size,
-            decode_seconds=_measure(mechanism),
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,21 +163,3 @@ def cheaper_rivals(candidates: Sequence[Candidate]) -> Iterator[Candidate]:
         near = rival.variance <= best.variance * _NEARLY**2
         if near and 2 * rival.cost.report_bits <= best.cost.report_bits:
             yield rival
-
-
-def _measure(mechanism: Mechanism) -> float:
-    """Return the seconds that decoding all single values takes after a first run."""
-    statistic = mechanism.empty()
-    values = np.linspace(0, mechanism.size - 1, _SAMPLE_REPORTS).astype(np.int64)
-    mechanism.accumulate(statistic, mechanism.privatize(values))
-    decoder = mechanism.decoder
-    decoder.totals(statistic)
-    fastest, spent = np.inf, 0.0
-    for _ in range(_REPETITIONS):
-        started = time.perf_counter()
-        decoder.totals(statistic)
-        seconds = time.perf_counter() - started
-        fastest, spent = min(fastest, seconds), spent + seconds
-        if spent > _LONGEST_SECONDS:
-            break
-    return float(fastest)

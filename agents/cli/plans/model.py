@@ -11,6 +11,7 @@ from pydantic import Field, JsonValue
 from ldpstream.agents.document.entries import Number, Part
 from ldpstream.estimators.bounds.options import Estimand
 from ldpstream.estimators.planning.choices import Objective
+from ldpstream.estimators.planning.cost import Cost
 
 
 class Errors(Part):
@@ -50,17 +51,6 @@ class Summary(Part):
     worst: float
     predicted: int = Field(description="Number of predicted queries")
     total: int = Field(description="Number of queries of which they are a sample")
-
-
-class CostPart(Part):
-    """What a mechanism costs."""
-
-    report_bits: int
-    report_bytes: int
-    message_bytes: int = Field(description="Size of a message with one report")
-    statistic: int = Field(description="Number of exact integers in a pane")
-    state_bytes: int = Field(description="Their bytes, in one pane of one partition")
-    decode_ms: float = Field(description="Time to decode all values, measured in this run")
 
 
 class OptimumPart(Part):
@@ -109,7 +99,7 @@ class MechanismPlan(ProposalPart):
     top: list[ValueErrors]
     values: Summary
     all_ranges: Summary | None = Field(description="Null for a domain without an order")
-    cost: CostPart
+    cost: Cost
 
 
 class RefusedPart(ProposalPart):

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from statistics import NormalDist
 from typing import Any, Final
@@ -12,7 +12,6 @@ import numpy as np
 from ldpstream.agents.cli.plans.model import (
     AttributePlan,
     AttributesPlan,
-    CostPart,
     MechanismPlan,
     OptimumPart,
     PlanDocument,
@@ -187,14 +186,7 @@ def _mechanism(
         ],
         values=_summary(found.values, workload.values, n),
         all_ranges=_summary(found.boxes, workload.boxes, n) if found.boxes.size else None,
-        cost=CostPart(
-            report_bits=one.cost.report_bits,
-            report_bytes=one.cost.report_bytes,
-            message_bytes=one.cost.message_bytes + token_bytes,
-            statistic=one.cost.statistic,
-            state_bytes=one.cost.state_bytes,
-            decode_ms=1e3 * one.cost.decode_seconds,
-        ),
+        cost=replace(one.cost, message_bytes=one.cost.message_bytes + token_bytes),
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Final
+from typing import Final, Required, TypedDict
 
 import numpy as np
 
@@ -33,17 +33,33 @@ class PriorError(ValueError):
     """An invalid prior; the message names the file, the place and what was expected."""
 
 
+class PlanKeywords(TypedDict, total=False):
+    """What a plan depends on apart from the collection, as in `PlanRequest`."""
+
+    respondents: Required[int]
+    prior: str | Sequence[float]
+    objective: Objective | None
+    search_seconds: float | None
+    width: float | None
+    limit_seconds: float
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PlanRequest:
     """A collection, and all that its plan depends on.
 
-    `prior` are the expected shares: `uniform`, `zipf`, the path of a file with one count per line,
-    or the counts, in the domain's order. Without an `objective` mechanisms are sorted by the
-    published ranges and quantiles; if there are none, by all ranges under a metric policy, and by
-    all values under any other. The search for the best channel of any kind takes `search_seconds`;
-    0 skips it. By default it runs if it is fast, or if the channel is needed. With `width`, the
-    plan says how many respondents bounds of this width need. Mechanisms not compared within
-    `limit_seconds` are only named.
+    - `prior` are the expected shares: `uniform`, `zipf`, the path of a file with one count per
+      line, or the counts, in the domain's order.
+    - Without an `objective` mechanisms are sorted by the published ranges and quantiles; if there
+      are none, by all ranges under a metric policy, and by all values under any other.
+    - The search for the best channel of any kind takes `search_seconds`; 0 skips it. By default it
+      runs if it is fast, or if the channel is needed.
+    - With `width`, the plan says how many respondents bounds of this width (high - low) need.
+    - Mechanisms not compared within `limit_seconds` are only named.
+
+    Raises:
+        ValueError: for `respondents` or a `width` not above 0, or no time to search for a channel
+            that is needed.
     """
 
     collection: CollectionConfig
@@ -54,6 +70,18 @@ class PlanRequest:
     needs_channel: bool = False
     width: float | None = None
     limit_seconds: float = LIMIT_SECONDS
+
+    def __post_init__(self) -> None:
+        if self.respondents < 1:
+            raise ValueError(
+                f"respondents: expected a whole number above 0, got {self.respondents}"
+            )
+        if self.width is not None and not self.width > 0.0:
+            raise ValueError(f"width: expected a number above 0, got {self.width}")
+        if self.needs_channel and self.search_seconds is not None and self.search_seconds <= 0.0:
+            raise ValueError(
+                f"search_seconds: expected a number above 0, got {self.search_seconds}"
+            )
 
     @cached_property
     def spec(self) -> CollectionSpec:
