@@ -6,31 +6,26 @@ Times are RFC 3339 UTC; durations and precisions are milliseconds; an unknown nu
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from ldpstream.agents.config.privacy.statement import Privacy
+from ldpstream.agents.document.entries import Part
 from ldpstream.agents.document.model import Window
 
 
-class Answer(BaseModel):
-    """Base of all answers; fields that are not declared are refused."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Problem(Answer):
+class Problem(Part):
     """Why a request was not answered."""
 
     error: str = Field(description="What was wrong, and what was expected")
 
 
-class Health(Answer):
+class Health(Part):
     """That the process serves."""
 
     status: str = Field(description="`ok`, or `failed` where only a restart helps")
 
 
-class Readiness(Answer):
+class Readiness(Part):
     """Whether every collection can be queried, and if not, why."""
 
     ready: bool
@@ -41,7 +36,7 @@ class Readiness(Answer):
     )
 
 
-class Windows(Answer):
+class Windows(Part):
     """How a collection divides event time into windows and panes."""
 
     size_ms: int
@@ -56,7 +51,7 @@ class Windows(Answer):
     week_start: str | None = Field(description="With which day windows of whole weeks begin")
 
 
-class DomainShape(Answer):
+class DomainShape(Part):
     """The shape of a collection's domain, for ranges and charts."""
 
     kind: str = Field(
@@ -71,7 +66,7 @@ class DomainShape(Answer):
     rounded: bool = Field(description="Whether numbers are rounded at random to the edges of bins")
 
 
-class Attribute(Answer):
+class Attribute(Part):
     """One attribute of records: its domain, and the probability with which it is drawn."""
 
     name: str
@@ -86,14 +81,14 @@ class Attribute(Answer):
     linear: list[str] = Field(description="Names of its published linear queries")
 
 
-class LossBounds(Answer):
+class LossBounds(Part):
     """Bounds of the largest loss of a protected pair; null: it has none."""
 
     low: float | None
     high: float | None
 
 
-class RealisedLoss(Answer):
+class RealisedLoss(Part):
     """The largest ratio of all pairs with one budget; `low` and `high` bound its logarithm."""
 
     budget: float
@@ -102,7 +97,7 @@ class RealisedLoss(Answer):
     high: float
 
 
-class MechanismCertificate(Answer):
+class MechanismCertificate(Part):
     """What a mechanism promises and realises, in exact arithmetic."""
 
     mechanism: str
@@ -129,7 +124,7 @@ class CollectionCertificate(MechanismCertificate):
     words: dict[str, Any] | None = None
 
 
-class DeviceTables(Answer):
+class DeviceTables(Part):
     """Tables of which the mechanism's parameters contain only a digest."""
 
     blocks: list[tuple[int, int]] | None = Field(
@@ -141,7 +136,7 @@ class DeviceTables(Answer):
     )
 
 
-class DeviceDocument(Answer):
+class DeviceDocument(Part):
     """Everything that a device needs to privatize: see docs/wire.md, "Device document"."""
 
     collection: str
@@ -150,7 +145,7 @@ class DeviceDocument(Answer):
     tables: DeviceTables
 
 
-class AcceptedSpec(Answer):
+class AcceptedSpec(Part):
     """An earlier spec of a collection whose reports are still counted, in documents of their own.
 
     The parameter `fingerprint` asks for its windows, estimates and status.
@@ -164,7 +159,7 @@ class AcceptedSpec(Answer):
     ready: bool
 
 
-class Collection(Answer):
+class Collection(Part):
     """One collection as configured, and whether it can be queried."""
 
     name: str
@@ -196,13 +191,13 @@ class Collection(Answer):
     ready: bool
 
 
-class CollectionList(Answer):
+class CollectionList(Part):
     """All collections, in the order of the configuration."""
 
     collections: list[Collection]
 
 
-class WindowState(Answer):
+class WindowState(Part):
     """One window with reports."""
 
     window: Window
@@ -212,7 +207,7 @@ class WindowState(Answer):
     published: bool = Field(description="Whether its final is in the estimates topic")
 
 
-class WindowList(Answer):
+class WindowList(Part):
     """Windows of one collection, oldest first."""
 
     collection: str
@@ -221,7 +216,7 @@ class WindowList(Answer):
     more: bool = Field(description="Whether older windows of the span were left out")
 
 
-class PartitionStatus(Answer):
+class PartitionStatus(Part):
     """One partition, from its newest winning head."""
 
     partition: int
@@ -245,7 +240,7 @@ class PartitionStatus(Answer):
     )
 
 
-class CollectionStatus(Answer):
+class CollectionStatus(Part):
     """A collection's progress over all partitions, the same from any worker."""
 
     collection: str

@@ -11,7 +11,7 @@ Number = float | None
 
 
 class Part(BaseModel):
-    """A part of a document: immutable, and without undeclared fields."""
+    """A part of a document or of another answer: immutable, and without undeclared fields."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

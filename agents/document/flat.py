@@ -143,4 +143,5 @@ def _cell(cell: Cell) -> str:
         return ""
     if isinstance(cell, str):
         return f"'{cell}" if cell.startswith(_FORMULA) else cell
-    return json.dumps(cell)
+    # As `json.dumps` writes it, which takes several times as long for the many numbers of a list.
+    return str(cell).lower() if isinstance(cell, bool) else repr(cell)

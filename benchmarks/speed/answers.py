@@ -18,7 +18,7 @@ import numpy as np
 from ldpstream.agents.cli.plans.planner import make_plan
 from ldpstream.agents.cli.plans.request import PlanRequest
 from ldpstream.agents.config import CollectionConfig, read_config
-from ldpstream.agents.document.build import build_document
+from ldpstream.agents.document.build import write_document
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.estimators.estimate import estimate_values
 
@@ -52,7 +52,7 @@ def document(**table: Any) -> Callable[[], object]:
     """Return a call that writes the document that a collection publishes."""
     config = collection(**table)
     given = totals(config)
-    return lambda: build_document(config, given, window=None, final=True).to_json()
+    return lambda: write_document(config, given, window=None, final=True)
 
 
 def plan(size: int, **table: Any) -> Callable[[], object]:

@@ -9,7 +9,7 @@ import pytest
 
 from ldpstream.agents.config.query.options import EstimateOptions
 from ldpstream.agents.config.query.queries import Linear, Range
-from ldpstream.agents.document.build import build_document
+from ldpstream.agents.document.build import write_document
 from ldpstream.agents.web.computation import (
     ANSWERS_BYTES,
     CHEAP_BYTES,
@@ -53,7 +53,7 @@ def test_an_answer_takes_no_more_than_its_estimated_cost(name: str, kind: str):
     said = answer_bytes(config.spec, options)
     tracemalloc.start()
     try:
-        build_document(config, given, window=None, final=True, options=options).to_json()
+        write_document(config, given, window=None, final=True, options=options)
         taken = tracemalloc.get_traced_memory()[1] + given.statistic.nbytes
     finally:
         tracemalloc.stop()
@@ -68,7 +68,7 @@ def test_a_document_of_a_million_values_is_small():
     options = EstimateOptions(ranges=(Range("half", ((0, SIZE // 2),)),))
     tracemalloc.start()
     try:
-        build_document(config, given, window=None, final=True, options=options).to_json()
+        write_document(config, given, window=None, final=True, options=options)
         taken = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
