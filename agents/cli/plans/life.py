@@ -1,8 +1,9 @@
 """Plans of a budget over many windows: report in every window, or with less noise in some."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -13,21 +14,6 @@ from ldpstream.agents.cli.plans.request import PlanRequest
 from ldpstream.agents.cli.terminal.tables import FittingTable
 from ldpstream.estimators.planning.predictions import sampling_variances
 from ldpstream.estimators.planning.sweep import SWEPT_QUERIES, sweep
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Way:
-    """One way to spend a budget: the windows with reports, the loss of each and of all together.
-
-    `factor` scales the policy's budgets to those of one report's channel.
-    """
-
-    reports: int
-    hold: int | None = None
-    loss: Fraction
-    total: Fraction
-    factor: Fraction
-    configured: bool = False
 
 
 def plan_life(
@@ -43,13 +29,13 @@ def plan_life(
     None where the policy's budgets are not parameters. `say` is called with the progress.
     """
     request, workload = plan.request, plan.request.workload
-    planned = _ways(request, windows=windows, budget=budget)
+    factors, planned = zip(*_ways(request, windows=windows, budget=budget), strict=True)
     swept = sweep(
         request.policy,
         request.spec.domain,
         replace(workload, estimand="respondents"),
         plan.comparison.candidates,
-        factors=[float(way.factor) for way in planned],
+        factors=factors,
         say=say,
     )
     if swept is None or not swept.variances:
@@ -62,64 +48,55 @@ def plan_life(
         if not known:
             continue
         best = min(known, key=lambda key: known[key])
-        part = one.reports / windows
-        devices = request.respondents * one.reports / windows
+        reports = one["reports"]
+        part = reports / windows
+        devices = request.respondents * reports / windows
         missing = sampled * (1.0 if workload.estimand == "population" else 1.0 - part)
         ways.append(
             LifeWay(
-                way="hold" if one.hold else "fresh" if one.reports == windows else "spread",
-                reports=one.reports,
-                hold=one.hold,
-                loss=float(one.loss),
-                total=float(one.total),
+                **one,
+                way="hold" if one["hold"] else "fresh" if reports == windows else "spread",
                 mechanism=best[0],
                 variant=best[1],
                 respondents=devices,
                 error=float(np.sqrt((known[best] + missing) / devices)),
-                configured=one.configured,
             )
         )
     return LifePart(windows=windows, budget=float(budget), ways=ways) if ways else None
 
 
-def _ways(request: PlanRequest, *, windows: int, budget: Fraction) -> list[_Way]:
-    """Return the ways to compare: reports in few to all windows, then draws that are held."""
+def _ways(
+    request: PlanRequest, *, windows: int, budget: Fraction
+) -> Iterator[tuple[float, dict[str, Any]]]:
+    """Yield the ways to compare: reports in few to all windows, then draws that are held.
+
+    Each has a factor, which scales the policy's budgets to those of one report's channel, and the
+    fields of `LifeWay` that are known without an error.
+    """
     spec = request.collection.spec
     loss = request.policy.largest_loss()
+
+    def way(
+        reports: int, each: Fraction, total: Fraction, *, hold: int | None = None, own: bool = False
+    ) -> tuple[float, dict[str, Any]]:
+        known = {"reports": reports, "hold": hold, "loss": float(each), "total": float(total)}
+        # The collection's own draw is at the policy's budgets.
+        return float(1 if own and hold else each / loss), {**known, "configured": own}
+
     own = min(windows, int(budget / loss))
     counts = {2**power for power in range(windows.bit_length()) if 2**power < windows}
-    ways = []
     for reports in sorted({*counts, windows} | ({own} if own else set())):
         each = loss if reports == own < windows else budget / reports
-        ways.append(
-            _Way(
-                reports=reports,
-                loss=each,
-                total=reports * each,
-                factor=each / loss,
-                configured=reports == own and spec.hold is None,
-            )
-        )
+        yield way(reports, each, reports * each, own=reports == own and spec.hold is None)
     # `length` is such that the windows touch at most this many epochs, wherever these begin.
     for epochs in (2, 4, 12):
         if epochs < windows:
-            each, length = budget / epochs, -(-(windows - 1) // (epochs - 1))
-            ways.append(
-                _Way(reports=windows, hold=length, loss=each, total=budget, factor=each / loss)
-            )
+            length = -(-(windows - 1) // (epochs - 1))
+            yield way(windows, budget / epochs, budget, hold=length)
     if spec.hold is not None:
         draw = spec.charged.largest_loss()
-        ways.append(
-            _Way(
-                reports=windows,
-                hold=spec.hold.windows,
-                loss=draw,
-                total=spec.hold.epochs(windows) * draw,
-                factor=Fraction(1),
-                configured=True,
-            )
-        )
-    return ways
+        total = spec.hold.epochs(windows) * draw
+        yield way(windows, draw, total, hold=spec.hold.windows, own=True)
 
 
 def show_life(life: LifePart, respondents: int, console: Console) -> None:
