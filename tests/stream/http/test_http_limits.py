@@ -14,7 +14,7 @@ def never(*_: object, **__: object) -> None:
 async def test_too_large_requests_are_refused_before_they_are_computed(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(computing, "build_document", never)
+    monkeypatch.setattr(computing, "write_document", never)
     many = "&".join(["range=0..0,0..0"] * 101)
     assert (await ask(client, f"{CITY_PATH}?{many}", 400))["error"] == (
         "range: expected at most 100 of them, got 101"

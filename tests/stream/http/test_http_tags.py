@@ -23,7 +23,7 @@ async def test_a_known_tag_is_answered_304_without_computing(
     tag = first.headers["ETag"]
     assert re.fullmatch(r'"[0-9a-f]{32}"', tag)
     assert first.headers["Cache-Control"] == "private, no-cache"
-    monkeypatch.setattr(computing, "build_document", None)
+    monkeypatch.setattr(computing, "write_document", None)
     for known in (tag, f'"x", {tag}', f"W/{tag}", "*"):
         again = await client.get(CITY_PATH, params=SPAN, headers={"If-None-Match": known})
         assert (again.status, await again.read(), again.headers["ETag"]) == (304, b"", tag)
