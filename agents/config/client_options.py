@@ -82,8 +82,8 @@ def read_options(
     """
     for key in table:
         if key not in OPTIONS:
-            known = ["bootstrap", *sorted(OPTIONS)]
-            raise ConfigError(key_path(["kafka", key]), unknown_key(key, known))
+            names = ["bootstrap", *sorted(OPTIONS)]
+            raise ConfigError(key_path(["kafka", key]), unknown_key(key, names))
     options = dict(table)
     for key, value in table.items():
         if key in _SECRETS:
@@ -160,8 +160,8 @@ def mechanism(options: Mapping[str, Any]) -> str:
 def _check_names(options: Mapping[str, Any]) -> None:
     unknown = sorted(options.keys() - OPTIONS)
     if unknown:
-        known = ", ".join(sorted(OPTIONS))
-        raise ClientOptionError(f"kafka.{unknown[0]}: unknown key; expected one of {known}")
+        names = ", ".join(sorted(OPTIONS))
+        raise ClientOptionError(f"kafka.{unknown[0]}: unknown key; expected one of {names}")
 
 
 def _revealed(key: str, value: Any) -> Any:
@@ -189,12 +189,15 @@ def _check_value(key: str, value: Any) -> None:
 
 def _check_together(options: Mapping[str, Any]) -> None:
     chosen = protocol(options)
-    for names, part, example in ((_SASL, "SASL", "SASL_SSL"), (_TLS, "SSL", "SSL or SASL_SSL")):
-        given = sorted(names & options.keys())
-        if given and part not in chosen.split("_"):
+    for names, word, example in (
+        (_SASL, "SASL", "SASL_SSL"),
+        (_TLS, "SSL", "SSL or SASL_SSL"),
+    ):
+        settings = sorted(names & options.keys())
+        if settings and word not in chosen.split("_"):
             # Otherwise clients would connect without the security that the file asks for.
             raise ClientOptionError(
-                f"kafka.security_protocol: expected {example} with kafka.{given[0]}, got "
+                f"kafka.security_protocol: expected {example} with kafka.{settings[0]}, got "
                 + (chosen if "security_protocol" in options else f"none, which is {chosen}")
             )
     if "SASL" in chosen and mechanism(options) != "GSSAPI":

@@ -81,7 +81,7 @@ class CollectionConfig:
     @cached_property
     def privacy(self) -> Privacy:
         """What the policy means in plain words; cached, because it is slow for a large matrix."""
-        said = privacy_statement(self.spec)
+        statement = privacy_statement(self.spec)
         of_blocks = self.minimum_block if _discloses_blocks(self.spec) else None
         records = bool(self.spec.attributes)
         further: list[str] = []
@@ -95,9 +95,9 @@ class CollectionConfig:
             further.append(minimum_sentence(self.minimum, of_blocks, attributes=records))
         if self.central is not None:
             further.append(self.central.sentence())
-        return said.model_copy(
+        return statement.model_copy(
             update={
-                "protected": [*said.protected, *further],
+                "protected": [*statement.protected, *further],
                 "spent": losses_over_time(self.spec, self.spread, self.window.pane_ms),
                 "limit": limit_of(self.spec, self.spread),
             }
@@ -128,15 +128,15 @@ class CollectionConfig:
         """
         if self.smallest_part <= 1 or self.spec.hold is not None:
             return None
-        found = central(self.spec.mechanism, reports=self.smallest_part)
-        return found if found and any(one.bound != "report" for one in found.losses) else None
+        bound = central(self.spec.mechanism, reports=self.smallest_part)
+        return bound if bound and any(loss.bound != "report" for loss in bound.losses) else None
 
 
 def nominal_warnings(collections: Iterable[CollectionConfig]) -> Iterator[str]:
     """Yield a warning for each collection, and each spec it accepts, that protects in name only."""
     for collection in collections:
-        for one in (collection, *collection.accept):
-            if warning := nominal_warning(one.name, one.spec.mechanism.policy):
+        for accepted in (collection, *collection.accept):
+            if warning := nominal_warning(accepted.name, accepted.spec.mechanism.policy):
                 yield warning
 
 
@@ -209,23 +209,26 @@ def read_spec(name: str, raw: Mapping[str, object], *, base: Path) -> Collection
 
 def _discloses_blocks(spec: CollectionSpec) -> bool:
     """Return whether reports disclose blocks, of records those about some attribute."""
-    return any(blocks_of_reports(one) is not None for one in spec.attributes.values() or (spec,))
+    return any(
+        blocks_of_reports(spec_of_attribute) is not None
+        for spec_of_attribute in spec.attributes.values() or (spec,)
+    )
 
 
 def _check_minimum_block(path: str, table: CollectionTable, spec: CollectionSpec) -> None:
-    asked = table.minimum_block
-    if asked <= 1:
+    minimum = table.minimum_block
+    if minimum <= 1:
         return
     if not _discloses_blocks(spec):
         raise ConfigError(
             path,
-            f"expected 0, got {asked:,}: it is for reports that disclose their value's block and "
+            f"expected 0, got {minimum:,}: it is for reports that disclose their value's block and "
             f"nothing else, unlike those of {spec.mechanism.id} over this domain",
         )
-    if asked > table.minimum:
+    if minimum > table.minimum:
         raise ConfigError(
             path,
-            f"expected at most minimum = {table.minimum:,}, got {asked:,}",
+            f"expected at most minimum = {table.minimum:,}, got {minimum:,}",
         )
 
 
@@ -244,10 +247,10 @@ def _options(path: str, table: CollectionTable, spec: CollectionSpec) -> Estimat
     for name, written in table.publish.attributes.items():
         where = f"{path}.publish.{key_path(['attributes', name])}"
         if name not in spec.attributes:
-            known = ", ".join(spec.attributes) or "none, because values are not records"
-            raise ConfigError(where, f"expected {known}")
-        own = _resolved(options, [(written, where)], spec.attributes[name])
-        each.append((name, own))
+            names = ", ".join(spec.attributes) or "none, because values are not records"
+            raise ConfigError(where, f"expected {names}")
+        attribute_options = _resolved(options, [(written, where)], spec.attributes[name])
+        each.append((name, attribute_options))
     options = replace(options, of_attributes=tuple(each))
     try:
         check_support(options, spec)
@@ -265,7 +268,7 @@ _Tables = Sequence[tuple[BaseModel, str]]
 
 def _resolved(options: EstimateOptions, tables: _Tables, spec: CollectionSpec) -> EstimateOptions:
     """Return options, replaced where one of some tables, each with its path, has a key for them."""
-    found: dict[str, Any] = {}
+    resolved: dict[str, Any] = {}
     for name, resolve in KEYS.items():
         given = [(one, where) for one, where in tables if name in one.model_fields_set]
         if not given:
@@ -275,16 +278,16 @@ def _resolved(options: EstimateOptions, tables: _Tables, spec: CollectionSpec) -
             what = f"expected none for records: set {name} of an attribute in attributes.NAME"
             raise ConfigError(f"{where}.{name}", what)
         try:
-            found[name] = resolve(getattr(written, name), spec.domain.estimated)
+            resolved[name] = resolve(getattr(written, name), spec.domain.estimated)
         except QueryError as error:
             keys = [name] if error.entry is None else [name, error.entry]
             raise ConfigError(f"{where}.{key_path(keys)}", f"expected {error.expected}") from error
     for written, where in tables:
         if isinstance(written, PublishTable | AttributeTable) and written.sets:
-            found["ranges"] = (*found.get("ranges", ()), *_sets(written.sets, where, spec))
-    if found.get("quantiles"):
+            resolved["ranges"] = (*resolved.get("ranges", ()), *_sets(written.sets, where, spec))
+    if resolved.get("quantiles"):
         _check_quantiles(f"{tables[-1][1]}.quantiles", spec)
-    return replace(options, **found)
+    return replace(options, **resolved)
 
 
 def _sets(

@@ -45,7 +45,7 @@ class ConfigError(ValueError):
     def __init__(
         self, path: str, problem: str, *, file: str = "", others: Sequence["ConfigError"] = ()
     ) -> None:
-        line = ": ".join(part for part in (file, path, problem) if part)
+        line = ": ".join(text for text in (file, path, problem) if text)
         super().__init__("\n".join([line, *map(str, others)]))
         self.path = path
         """The key, with dots between tables; empty for the file as a whole."""
@@ -60,14 +60,16 @@ class ConfigError(ValueError):
 
     def in_file(self, file: str) -> "ConfigError":
         """Return the same error with the file's name in front."""
-        return _together([ConfigError(one.path, one.problem, file=file) for one in self.each()])
+        return _together(
+            [ConfigError(error.path, error.problem, file=file) for error in self.each()]
+        )
 
 
 class Problems:
     """Collects the errors of independent parts, to report them together."""
 
     def __init__(self) -> None:
-        self._found: list[ConfigError] = []
+        self._errors: list[ConfigError] = []
 
     @contextmanager
     def collect(self) -> Iterator[None]:
@@ -75,7 +77,7 @@ class Problems:
         try:
             yield
         except ConfigError as error:
-            self._found += error.each()
+            self._errors += error.each()
 
     def check(self) -> None:
         """Raise the collected errors, if any.
@@ -83,8 +85,10 @@ class Problems:
         Raises:
             ConfigError: with all of them, but only the first for each key.
         """
-        if self._found:
-            raise _together(list({one.path: one for one in reversed(self._found)}.values())[::-1])
+        if self._errors:
+            raise _together(
+                list({error.path: error for error in reversed(self._errors)}.values())[::-1]
+            )
 
 
 def _together(errors: Sequence[ConfigError]) -> ConfigError:
@@ -92,49 +96,51 @@ def _together(errors: Sequence[ConfigError]) -> ConfigError:
     return ConfigError(first.path, first.problem, file=first.file, others=others)
 
 
-def unknown_key(key: str, known: Sequence[str]) -> str:
+def unknown_key(key: str, keys: Sequence[str]) -> str:
     """Return the error text for an unknown key, with a suggestion if a known one is similar."""
-    return f"{unknown(key, known)}; expected one of {', '.join(known)}"
+    return f"{unknown(key, keys)}; expected one of {', '.join(keys)}"
 
 
 def key_path(keys: Sequence[str | int]) -> str:
     """Join keys with dots, quoting them as in TOML."""
-    parts = []
+    texts = []
     for key in keys:
         if isinstance(key, int):
-            parts.append(f"[{key}]")
+            texts.append(f"[{key}]")
         else:
-            parts.append(f".{key if _BARE_KEY.fullmatch(key) else json.dumps(key)}")
-    return "".join(parts).removeprefix(".")
+            texts.append(f".{key if _BARE_KEY.fullmatch(key) else json.dumps(key)}")
+    return "".join(texts).removeprefix(".")
 
 
-def from_validation(error: ValidationError, known: Mapping[str, Sequence[str]]) -> ConfigError:
+def from_validation(error: ValidationError, known_keys: Mapping[str, Sequence[str]]) -> ConfigError:
     """Turn pydantic's errors into ours.
 
-    `known` lists the keys of each table, by the table's path with every collection's name as `*`.
+    `known_keys` lists the keys of each table, by its path with every collection's name as `*`.
     """
-    found = []
+    errors = []
     for detail in error.errors(include_url=False):
         keys = [key for key in detail["loc"] if key != "[key]"]
-        found.append(ConfigError(key_path(keys), _problem(detail, keys, known)))
-    return _together(found)
+        errors.append(ConfigError(key_path(keys), _problem(detail, keys, known_keys)))
+    return _together(errors)
 
 
-def request_problem(error: ValidationError, known: Mapping[str, Sequence[str]]) -> str:
+def request_problem(error: ValidationError, known_keys: Mapping[str, Sequence[str]]) -> str:
     """Return the first invalid key of a request, what was expected there and what was found.
 
-    `known` lists the keys of the request, by an empty name, and of the entries of its lists.
+    `known_keys` lists the keys of the request, by an empty name, and of the entries of its lists.
     """
-    names = {name for keys in known.values() for name in keys}
+    names = {name for keys in known_keys.values() for name in keys}
     # What else is in a path names the forms that a value may have.
-    found = [
+    problems = [
         ([key for key in detail["loc"] if isinstance(key, int) or key in names], detail)
         for detail in error.errors(include_url=False)
     ]
     # Of these forms, the one that fits furthest is meant.
-    about = [one for one in found if one[0][:2] == found[0][0][:2]]
-    path, first = max(about, key=lambda one: len(one[1]["loc"]))
-    alike = [one for at, one in about if at == path and len(one["loc"]) == len(first["loc"])]
+    about = [problem for problem in problems if problem[0][:2] == problems[0][0][:2]]
+    path, first = max(about, key=lambda problem: len(problem[1]["loc"]))
+    alike = [
+        problem for at, problem in about if at == path and len(problem["loc"]) == len(first["loc"])
+    ]
     where = key_path(path) or "body"
     match first["type"]:
         case "json_invalid":
@@ -144,22 +150,22 @@ def request_problem(error: ValidationError, known: Mapping[str, Sequence[str]]) 
         case "extra_forbidden":
             *_, key = first["loc"]
             above = path[:-1] if key in names else path
-            unknown = unknown_key(str(key), known[str(above[0]) if above else ""])
+            unknown = unknown_key(str(key), known_keys[str(above[0]) if above else ""])
             return f"{key_path([*above, key])}: {unknown}"
     if first["type"] == REFUSED:
         return f"{where}: {first['ctx']['problem']}"
-    wanted = " or ".join(dict.fromkeys(map(_wanted, alike))).replace("a table", "an object")
-    return f"{where}: {expected(wanted, first['input'])}"
+    expectation = " or ".join(dict.fromkeys(map(_wanted, alike))).replace("a table", "an object")
+    return f"{where}: {expected(expectation, first['input'])}"
 
 
 def _problem(
-    detail: ErrorDetails, keys: Sequence[str | int], known: Mapping[str, Sequence[str]]
+    detail: ErrorDetails, keys: Sequence[str | int], known_keys: Mapping[str, Sequence[str]]
 ) -> str:
     if detail["type"] == REFUSED:
         return str(detail["ctx"]["problem"])
     if detail["type"] == "extra_forbidden":
         table = ["*" if i == 1 and keys[0] == "collection" else k for i, k in enumerate(keys[:-1])]
-        return unknown_key(str(keys[-1]), known[key_path(table)])
+        return unknown_key(str(keys[-1]), known_keys[key_path(table)])
     return expected(_wanted(detail), detail["input"])
 
 

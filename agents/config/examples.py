@@ -45,17 +45,17 @@ EXAMPLES: Final[Mapping[str, Json]] = {
 """By key of `DOMAIN_KEYS`, `MECHANISM_KEYS` and `ATTRIBUTE_KEYS`."""
 
 
-def described(key: str, said: str) -> dict[str, Json]:
-    """Return the JSON Schema of one of these keys, described by `said`."""
-    return {"description": said, "examples": [EXAMPLES[key]]}
+def described(key: str, meaning: str) -> dict[str, Json]:
+    """Return the JSON Schema of one of these keys, described by `meaning`."""
+    return {"description": meaning, "examples": [EXAMPLES[key]]}
 
 
 _ATTRIBUTE_SCHEMA: Final = {
     "type": "object",
     "additionalProperties": False,
     "properties": {
-        key: described(key, said)
-        for key, said in {**DOMAIN_KEYS, **MECHANISM_KEYS, **ATTRIBUTE_KEYS}.items()
+        key: described(key, meaning)
+        for key, meaning in {**DOMAIN_KEYS, **MECHANISM_KEYS, **ATTRIBUTE_KEYS}.items()
         if key not in OF_RECORDS
     },
 }
@@ -63,9 +63,9 @@ DOMAIN_SCHEMA: Final = {
     "type": "object",
     "additionalProperties": False,
     "properties": {
-        key: described(key, said)
+        key: described(key, meaning)
         | ({"additionalProperties": _ATTRIBUTE_SCHEMA} if key == "attributes" else {})
-        for key, said in DOMAIN_KEYS.items()
+        for key, meaning in DOMAIN_KEYS.items()
     },
 }
 
@@ -73,7 +73,7 @@ DOMAIN_SCHEMA: Final = {
 def toml(value: object) -> str:
     """Return a value of texts, numbers, lists and tables as one line of TOML."""
     if isinstance(value, Mapping):
-        pairs = ", ".join(f"{key_path([key])} = {toml(one)}" for key, one in value.items())
+        pairs = ", ".join(f"{key_path([key])} = {toml(entry)}" for key, entry in value.items())
         return f"{{ {pairs} }}" if pairs else "{}"
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(toml, value))}]"

@@ -59,9 +59,9 @@ def is_url(text: str) -> bool:
     (True, False, False)
     """
     try:
-        parts = urlsplit(text)
+        address = urlsplit(text)
         # Reading the port checks it.
-        host, _ = parts.hostname, parts.port
+        host, _ = address.hostname, address.port
     except ValueError:
         return False
-    return parts.scheme in {"http", "https"} and host is not None and is_host(host)
+    return address.scheme in {"http", "https"} and host is not None and is_host(host)

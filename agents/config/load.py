@@ -42,8 +42,10 @@ class Config:
 
     def of_shard(self, shard: Shard) -> "Config":
         """Return the configuration with only the collections of a shard."""
-        held = {name: one for name, one in self.collections.items() if shard.holds(name)}
-        return replace(self, collections=held, shard=shard)
+        collections = {
+            name: collection for name, collection in self.collections.items() if shard.holds(name)
+        }
+        return replace(self, collections=collections, shard=shard)
 
 
 def load_config(path: str | Path, *, environment: Mapping[str, str] = os.environ) -> Config:
@@ -79,18 +81,18 @@ def read_config(
     for name, table in file.collection.items():
         with problems.collect():
             raw = tables["collection"][name]
-            own = read_collection(name, table, raw, base=base, worker_id=worker.id)
-            collections[name] = _with_accepted(own, table.accept, base=base)
+            collection = read_collection(name, table, raw, base=base, worker_id=worker.id)
+            collections[name] = _with_accepted(collection, table.accept, base=base)
     for path, serving in (("worker", worker), ("gateway", file.gateway)):
         with problems.collect():
             serving.check_together(path)
     for key, variable in _WORKER_VARIABLES.items():
         with problems.collect():
-            given = _given(environment, variable, WorkerConfig, key)
-            worker = worker if given is None else worker.model_copy(update={key: given})
-    taken = {} if worker.advertise is None else {worker.addresses_topic: "that of the workers"}
+            value = _given(environment, variable, WorkerConfig, key)
+            worker = worker if value is None else worker.model_copy(update={key: value})
+    used = {} if worker.advertise is None else {worker.addresses_topic: "that of the workers"}
     with problems.collect():
-        check_topics(((name, one.topics) for name, one in collections.items()), taken)
+        check_topics(((name, config.topics) for name, config in collections.items()), used)
     bootstrap = file.kafka.bootstrap
     with problems.collect():
         bootstrap = _given(environment, BOOTSTRAP_VARIABLE, KafkaTable, "bootstrap") or bootstrap
@@ -120,15 +122,15 @@ def _file(tables: Mapping[str, Any], problems: Problems, context: Mapping[str, A
         raise refused
     bad_tables = {place[0] for place in wrong if place}
     sound = {key: table for key, table in tables.items() if key not in bad_tables}
-    given = tables.get("collection")
-    if "collection" in bad_tables and isinstance(given, dict):
+    section = tables.get("collection")
+    if "collection" in bad_tables and isinstance(section, dict):
         bad = {place[1] for place in wrong if place[0] == "collection" and len(place) > 1}
-        sound["collection"] = {name: table for name, table in given.items() if name not in bad}
-        for name in bad & given.keys():
+        sound["collection"] = {name: table for name, table in section.items() if name not in bad}
+        for name in bad & section.keys():
             named = ("collection", name, "[key]") not in wrong
-            if named and isinstance(given[name], dict):
+            if named and isinstance(section[name], dict):
                 with problems.collect():
-                    read_spec(name, given[name], base=context["base"])
+                    read_spec(name, section[name], base=context["base"])
     file = FileTable.model_validate({"worker": {}, **sound}, context=context)
     if not file.collection:
         # The existing collections were refused: do not also say that there are none.
@@ -138,16 +140,18 @@ def _file(tables: Mapping[str, Any], problems: Problems, context: Mapping[str, A
 
 def _given(environment: Mapping[str, str], variable: str, table: type[BaseModel], key: str) -> Any:
     """Return the value of a variable that overrides a key of a table; None where it is not set."""
-    given = environment.get(variable)
-    if not given:
+    text = environment.get(variable)
+    if not text:
         return None
     try:
-        return getattr(table.model_validate({key: given}), key)
+        return getattr(table.model_validate({key: text}), key)
     except ValidationError as error:
         raise ConfigError(variable, from_validation(error, {}).problem) from error
 
 
-def _with_accepted(own: CollectionConfig, files: Sequence[str], *, base: Path) -> CollectionConfig:
+def _with_accepted(
+    collection: CollectionConfig, files: Sequence[str], *, base: Path
+) -> CollectionConfig:
     """Return a collection with those in its `accept`; paths are relative to `base`.
 
     Each earlier file must have a collection of the same name. It keeps everything that determines
@@ -159,24 +163,24 @@ def _with_accepted(own: CollectionConfig, files: Sequence[str], *, base: Path) -
     Raises:
         ConfigError: naming the place in `accept`, the file, and what was expected.
     """
-    found: list[CollectionConfig] = []
+    accepted: list[CollectionConfig] = []
     for place, file in enumerate(files):
-        path = key_path(["collection", own.name, "accept", place])
+        path = key_path(["collection", collection.name, "accept", place])
         try:
-            one = _read_accepted(own.name, base / file, file)
+            earlier = _read_accepted(collection.name, base / file, file)
         except ConfigError as error:
             raise ConfigError(path, "; ".join(str(error).splitlines())) from error
-        _check_accepted(path, file, own, [own, *found], one)
-        found.append(
+        _check_accepted(path, file, collection, [collection, *accepted], earlier)
+        accepted.append(
             replace(
-                one,
-                topics=own.topics,
-                partitions=own.partitions,
-                retention_ms=own.retention_ms,
-                rejected=own.rejected,
+                earlier,
+                topics=collection.topics,
+                partitions=collection.partitions,
+                retention_ms=collection.retention_ms,
+                rejected=collection.rejected,
             )
         )
-    return replace(own, accept=tuple(found))
+    return replace(collection, accept=tuple(accepted))
 
 
 def _read_accepted(name: str, file: Path, shown: str) -> CollectionConfig:
@@ -191,30 +195,35 @@ def _read_accepted(name: str, file: Path, shown: str) -> CollectionConfig:
 
 def _accepted_table(tables: Mapping[str, Any], name: str) -> CollectionTable:
     try:
-        known = FileTable.model_validate(tables).collection
+        tables_by_name = FileTable.model_validate(tables).collection
     except ValidationError as error:
         raise from_validation(error, known_keys()) from error
-    if name not in known:
+    if name not in tables_by_name:
         what = f"a collection of the same name, {name}"
-        raise ConfigError("collection", expected(what, ", ".join(known)))
-    return known[name]
+        raise ConfigError("collection", expected(what, ", ".join(tables_by_name)))
+    return tables_by_name[name]
 
 
 def _check_accepted(
     path: str,
     file: str,
-    own: CollectionConfig,
-    taken: Sequence[CollectionConfig],
-    one: CollectionConfig,
+    collection: CollectionConfig,
+    earlier: Sequence[CollectionConfig],
+    accepted: CollectionConfig,
 ) -> None:
-    if one.topics.source != own.topics.source:
-        what = f"the topic of [{key_path(['collection', own.name])}], {own.topics.source}"
-        raise ConfigError(path, f"{file}: {expected(what, one.topics.source)}")
-    if any(one.spec.fingerprint == other.spec.fingerprint for other in taken):
-        whose = "this collection's" if one.spec.fingerprint == own.spec.fingerprint else "another's"
+    if accepted.topics.source != collection.topics.source:
+        table = key_path(["collection", collection.name])
+        what = f"the topic of [{table}], {collection.topics.source}"
+        raise ConfigError(path, f"{file}: {expected(what, accepted.topics.source)}")
+    if any(accepted.spec.fingerprint == other.spec.fingerprint for other in earlier):
+        whose = (
+            "this collection's"
+            if accepted.spec.fingerprint == collection.spec.fingerprint
+            else "another's"
+        )
         raise ConfigError(
             path,
-            f"{file}: expected a spec of its own, got {whose}, {one.spec.fingerprint.hex()}; "
+            f"{file}: expected a spec of its own, got {whose}, {accepted.spec.fingerprint.hex()}; "
             "reports with the same fingerprint are counted without accept",
         )
 

@@ -48,10 +48,10 @@ class EnvironmentSecret(Secret):
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
 
     def reveal(self) -> str:
-        found = self.environment.get(self.variable)
-        if not found:
+        value = self.environment.get(self.variable)
+        if not value:
             raise SecretError(f"expected the environment variable {self.variable} to be set")
-        return found
+        return value
 
 
 @dataclass(frozen=True)
@@ -62,13 +62,13 @@ class FileSecret(Secret):
 
     def reveal(self) -> str:
         try:
-            found = self.path.read_text("utf-8")
+            text = self.path.read_text("utf-8")
         except OSError as error:
             raise SecretError(f"cannot read {self.path}: {error.strerror}") from error
         except UnicodeDecodeError:
             # The original message would show part of the file.
             raise SecretError(f"expected UTF-8 in {self.path}") from None
-        found = found.removesuffix("\n").removesuffix("\r")
-        if not found:
+        text = text.removesuffix("\n").removesuffix("\r")
+        if not text:
             raise SecretError(f"expected the secret in {self.path}, but the file is empty")
-        return found
+        return text

@@ -59,7 +59,7 @@ def _time_zone(value: str) -> str:
     try:
         time_zone(value)
     except ValueError:
-        known = (
+        zones = (
             ""
             if zones_are_known()
             else (
@@ -67,7 +67,7 @@ def _time_zone(value: str) -> str:
                 "tzdata of the system or of PyPI brings it"
             )
         )
-        raise refused(f'a time zone such as "Europe/Berlin" or "UTC"{known}', value) from None
+        raise refused(f'a time zone such as "Europe/Berlin" or "UTC"{zones}', value) from None
     return value
 
 

@@ -65,7 +65,7 @@ def check_topics(
     Raises:
         ConfigError: at the later collection's `topic`, naming the topic's first use.
     """
-    taken = {topic.replace(".", "_"): use for topic, use in (uses or {}).items()}
+    uses_by_topic = {topic.replace(".", "_"): use for topic, use in (uses or {}).items()}
     for name, topics in collections:
         path = key_path(["collection", name])
         for field in fields(topics):
@@ -73,7 +73,7 @@ def check_topics(
             if topic is None:
                 continue
             use = f"the {field.name} topic of {path}"
-            other = taken.setdefault(topic.replace(".", "_"), use)
+            other = uses_by_topic.setdefault(topic.replace(".", "_"), use)
             if other != use:
                 raise ConfigError(
                     f"{path}.topic",

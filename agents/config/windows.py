@@ -134,8 +134,8 @@ def read_spread(
 
 def _got(duration_ms: int, table: BaseModel, key: str) -> str:
     """Return a setting's value as text; if it is the default, say so and which key to set."""
-    said = format_duration(duration_ms)
-    return said if key in table.model_fields_set else f"{said}, the default: write {key} too"
+    text = format_duration(duration_ms)
+    return text if key in table.model_fields_set else f"{text}, the default: write {key} too"
 
 
 def _calendar(path: str, window: WindowTable, size_ms: int, hop_ms: int) -> Calendar | None:

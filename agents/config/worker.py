@@ -37,10 +37,10 @@ class Shard:
         Raises:
             ValueError: for any other text.
         """
-        found = _SHARD.fullmatch(text)
-        if found is None or not int(found[1]) <= int(found[2]) <= _MOST_SHARDS:
+        match = _SHARD.fullmatch(text)
+        if match is None or not int(match[1]) <= int(match[2]) <= _MOST_SHARDS:
             raise ValueError(f"expected SHARD/SHARDS, such as 2/4, got {text[:20]!r}")
-        return cls(int(found[1]), int(found[2]))
+        return cls(int(match[1]), int(match[2]))
 
     def __str__(self) -> str:
         return f"{self.number}/{self.total}"

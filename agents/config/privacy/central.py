@@ -34,19 +34,19 @@ class Central:
     @property
     def epsilon(self) -> float:
         """The largest loss of any two values that the policy protects from each other."""
-        return max(one.epsilon for one in self.losses)
+        return max(loss.epsilon for loss in self.losses)
 
     def to_json(self) -> Json:
         """Return the losses by budget, and against whom they hold."""
         losses: list[Json] = [
-            {"budget": float_above(one.budget), "epsilon": one.epsilon, "bound": one.bound}
-            for one in self.losses
+            {"budget": float_above(loss.budget), "epsilon": loss.epsilon, "bound": loss.bound}
+            for loss in self.losses
         ]
         return {"reports": self.reports, "delta": self.delta, "losses": losses, "trust": TRUST}
 
     def sentence(self) -> str:
         """Return the loss in words."""
-        budget = max(one.budget for one in self.losses)
+        budget = max(loss.budget for loss in self.losses)
         exponent = Fraction(self.epsilon)
         return (
             f"Published documents are about {self.reports:,} or more reports together, so they "

@@ -20,14 +20,14 @@ def certify_collection(
     name: str, spec: CollectionSpec, spread: SpreadConfig | None
 ) -> dict[str, Json]:
     """Prove the policy of a collection in exact arithmetic, and return the proof as JSON."""
-    own = spec.mechanism.certify()
-    certificate = own.to_json()
-    worst = max((loss.ratio for loss in own.losses), default=None)
+    certified = spec.mechanism.certify()
+    certificate = certified.to_json()
+    worst = max((loss.ratio for loss in certified.losses), default=None)
     hold: dict[str, Json] = {}
     if spec.hold is not None:
         # If the permanent draw breaks its policy, so does the collection.
-        drawn = own if spec.hold.chain is None else spec.hold.permanent.certify()
-        certificate["pass"] = own.passed and drawn.passed
+        drawn = certified if spec.hold.chain is None else spec.hold.permanent.certify()
+        certificate["pass"] = certified.passed and drawn.passed
         hold = {"hold": _hold(spec, spec.hold, drawn)}
     words: dict[str, Json] = {}
     if spec.words is not None:

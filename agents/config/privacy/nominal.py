@@ -18,13 +18,16 @@ def nominal_warning(name: str, policy: Policy) -> str | None:
     """
     if policy.members:
         each = policy.members.items()
-        warnings = (nominal_warning(f"{name}.domain.attributes.{one}", own) for one, own in each)
-        return next((found for found in warnings if found is not None), None)
+        warnings = (
+            nominal_warning(f"{name}.domain.attributes.{attribute}", member)
+            for attribute, member in each
+        )
+        return next((warning for warning in warnings if warning is not None), None)
     least = None
-    for one in policy.least_budgets():
-        if one <= _LARGEST_MEANT:
+    for attribute in policy.least_budgets():
+        if attribute <= _LARGEST_MEANT:
             return None
-        least = one if least is None else min(least, one)
+        least = attribute if least is None else min(least, attribute)
     if least is None:
         return None
     return (

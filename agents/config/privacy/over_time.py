@@ -142,11 +142,11 @@ def spent_sentences(spent: Spent, stretch: str) -> tuple[str, ...]:
     if not spent.windows:
         return (f"In {stretch} this device has reported nothing.",)
     reports: Counter[str] = Counter()
-    for one in spent.windows:
-        reports[one.collection] += one.reports
+    for window in spent.windows:
+        reports[window.collection] += window.reports
     totals: dict[str, Fraction] = {}
-    for one in spent.windows:
-        totals[one.collection] = totals.get(one.collection, Fraction(0)) + one.loss
+    for window in spent.windows:
+        totals[window.collection] = totals.get(window.collection, Fraction(0)) + window.loss
     of_each = ", ".join(
         f"{number:,} to {name} ({round_up(totals[name], 2)})"
         for name, number in sorted(reports.items())

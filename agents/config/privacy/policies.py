@@ -52,8 +52,12 @@ def epsilon_text(policy: Policy) -> str:
 def _attributes(policy: AttributesPolicy, domain: Domain) -> list[str]:
     """Say what records lose, and then what the values of each attribute do."""
     each = zip(policy.members.items(), domain.members.values(), strict=True)
-    own = [f"{name}: {one}" for (name, part), of in each for one in policy_sentences(part, of)]
-    return [_OF_RECORDS.format(len(policy.names)), *own]
+    sentences = [
+        f"{name}: {sentence}"
+        for (name, member), of in each
+        for sentence in policy_sentences(member, of)
+    ]
+    return [_OF_RECORDS.format(len(policy.names)), *sentences]
 
 
 def _attributes_epsilon(policy: AttributesPolicy) -> str:
@@ -75,7 +79,7 @@ def _blocks(policy: BlockPolicy, domain: Domain) -> list[str]:
         return [f"Any two {what} are indistinguishable up to a factor {factor}: {likelier}."]
     smallest, largest = int(sizes.min()), int(sizes.max())
     extent = f"{largest:,}" if smallest == largest else f"{smallest:,} to {largest:,}"
-    said = [
+    sentences = [
         f"Any two {what} of one block are indistinguishable up to a factor {factor}: {likelier}.",
         (
             f"The block itself is not hidden: a report tells which of {policy.blocks.count:,} "
@@ -85,8 +89,8 @@ def _blocks(policy: BlockPolicy, domain: Domain) -> list[str]:
     if smallest == 1:
         alone = int((sizes == 1).sum())
         blocks = "block has" if alone == 1 else "blocks have"
-        said.append(f"{alone:,} {blocks} a single value, which a report tells.")
-    return said
+        sentences.append(f"{alone:,} {blocks} a single value, which a report tells.")
+    return sentences
 
 
 def _blocks_epsilon(policy: BlockPolicy) -> str:
@@ -167,7 +171,7 @@ def _metric(policy: MetricPolicy, domain: Domain) -> list[str]:
     what, unit = _name_of_values(domain), budget(policy.epsilon)
     factor = factor_text(unit)
     far = policy.budget_of(tuple(extent - 1 for extent in policy.shape))
-    said = [
+    sentences = [
         (
             f"Two {what} one step apart are indistinguishable up to a factor {factor}: no report "
             "is more than that times likelier for one than for the other."
@@ -179,12 +183,12 @@ def _metric(policy: MetricPolicy, domain: Domain) -> list[str]:
     ]
     if policy.scale is not None:
         factors = ", ".join(f"{number:g}" for number in policy.scale)
-        said.append(f"A step of each dimension counts as {factors} steps.")
+        sentences.append(f"A step of each dimension counts as {factors} steps.")
     if domain.largest_weight is not None:
-        said.append("A weight that is larger by one counts as one step farther.")
+        sentences.append("A weight that is larger by one counts as one step farther.")
     if policy.widths is not None:
-        said.append(_of_numbers(policy, unit))
-    return said
+        sentences.append(_of_numbers(policy, unit))
+    return sentences
 
 
 def _metric_epsilon(policy: MetricPolicy) -> str:
@@ -230,19 +234,21 @@ def _graph(policy: GraphPolicy, domain: Domain) -> list[str]:
     what, budgets = _name_of_values(domain), policy.arcs.values()
     low, high = factor_text(min(budgets)), factor_text(max(budgets))
     extent = high if low == high else f"{low} to {high}, depending on the edge"
-    said = [
+    sentences = [
         (
             f"Two {what} that an edge of the policy's graph joins are indistinguishable up to a "
             f"factor {extent}; along a path of edges the factors multiply."
         ),
     ]
     if policy.directed:
-        said.append("Edges are directed: the two directions of a pair may have different factors.")
+        sentences.append(
+            "Edges are directed: the two directions of a pair may have different factors."
+        )
     if policy.unprotected_pairs:
-        said.append(
+        sentences.append(
             f"{policy.unprotected_pairs:,} ordered pairs have no path: they are not hidden."
         )
-    return said
+    return sentences
 
 
 def _graph_epsilon(policy: GraphPolicy) -> str:
@@ -253,7 +259,7 @@ def _lip(policy: LipPolicy, _domain: Domain) -> list[str]:
     """Say how far a report moves the odds for those who know the prior, and the implied LDP."""
     epsilons = sorted({level.epsilon for level in policy.levels})
     factors = [factor_text(epsilon) for epsilon in epsilons]
-    said = [
+    sentences = [
         _for_priors(
             f"whoever knows the prior of a device that reported with factor {', '.join(factors)}"
             if len(factors) > 1
@@ -266,11 +272,11 @@ def _lip(policy: LipPolicy, _domain: Domain) -> list[str]:
         ),
     ]
     if len(policy.levels) > 1:
-        said.append(
+        sentences.append(
             f"The level of prior and budget is not hidden: a report tells which of "
             f"{len(policy.levels):,} levels it is from."
         )
-    return said
+    return sentences
 
 
 def _prior(policy: PriorPolicy, _domain: Domain) -> list[str]:
@@ -315,10 +321,10 @@ def _pairs_epsilon(policy: Policy) -> str:
 
 
 def _span_text(budgets: Iterable[float | Fraction]) -> str:
-    found = sorted({float(budget) for budget in budgets})
-    if not found:
+    values = sorted({float(budget) for budget in budgets})
+    if not values:
         return "none"
-    return " to ".join(rounded_text(budget) for budget in dict.fromkeys((found[0], found[-1])))
+    return " to ".join(rounded_text(budget) for budget in dict.fromkeys((values[0], values[-1])))
 
 
 class PolicyTexts(NamedTuple):

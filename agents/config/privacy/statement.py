@@ -60,9 +60,11 @@ def privacy_statement(spec: CollectionSpec) -> Privacy:
     unprotected = policy.unprotected
     if policy.members:
         # Which attribute is drawn says nothing about a record.
-        said = policy.members.items()
-        own = [f"{name}: {part.unprotected}" for name, part in said if part.unprotected]
-        unprotected = "; ".join(own) or None
+        members = policy.members.items()
+        exceptions = [
+            f"{name}: {member.unprotected}" for name, member in members if member.unprotected
+        ]
+        unprotected = "; ".join(exceptions) or None
     return Privacy(
         epsilon=epsilon_text(policy),
         protected=[

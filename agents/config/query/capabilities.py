@@ -25,30 +25,36 @@ _SHOWN: Final = 40  # characters of a text in a refusal
 
 
 def read_options(
-    defaults: EstimateOptions, spec: CollectionSpec, asked: Mapping[str, Sequence[str]]
+    defaults: EstimateOptions, spec: CollectionSpec, words: Mapping[str, Sequence[str]]
 ) -> EstimateOptions:
     """Return `defaults`, replaced where something else was asked for.
 
-    `asked` holds the texts that users write, by parameter ("range", "top"); unknown ones are
+    `words` holds the texts that users write, by parameter ("range", "top"); unknown ones are
     ignored. Ranges and quantiles, if there are any, replace all those of the defaults.
 
     Raises:
         QueryError: naming the parameter, if it is invalid or does not fit the collection.
     """
-    known = [(WORDS[word], texts) for word, texts in asked.items() if word in WORDS and texts]
-    return _with(defaults, spec, [(one, _read(one, texts)) for one, texts in known])
+    texts_by_setting = [
+        (WORDS[word], texts) for word, texts in words.items() if word in WORDS and texts
+    ]
+    return _with(
+        defaults, spec, [(setting, _read(setting, texts)) for setting, texts in texts_by_setting]
+    )
 
 
 def request_options(
-    defaults: EstimateOptions, spec: CollectionSpec, asked: EstimateRequest
+    defaults: EstimateOptions, spec: CollectionSpec, request: EstimateRequest
 ) -> EstimateOptions:
     """Return the same for a request; an empty list of queries asks for none.
 
     Raises:
         QueryError: naming the parameter that does not fit the collection.
     """
-    given = [(one, getattr(asked, one.name)) for one in SETTINGS]
-    return _with(defaults, spec, [(one, value) for one, value in given if value is not None])
+    values = [(setting, getattr(request, setting.name)) for setting in SETTINGS]
+    return _with(
+        defaults, spec, [(setting, value) for setting, value in values if value is not None]
+    )
 
 
 def _read(setting: Setting, texts: Sequence[str]) -> Any:
@@ -68,42 +74,51 @@ def _read(setting: Setting, texts: Sequence[str]) -> Any:
 
 
 def _with(
-    defaults: EstimateOptions, spec: CollectionSpec, given: Sequence[tuple[Setting, Any]]
+    defaults: EstimateOptions, spec: CollectionSpec, values: Sequence[tuple[Setting, Any]]
 ) -> EstimateOptions:
-    about = _asked_about(spec, given)
-    attribute = next((value for one, value in given if one.name == "attribute"), None)
-    own = defaults if attribute is None else defaults.about(attribute)
+    about = _asked_about(spec, values)
+    attribute = next((value for setting, value in values if setting.name == "attribute"), None)
+    previous = defaults if attribute is None else defaults.about(attribute)
     changes = {}
-    for one, value in given:
-        if one.name == "ranges":
-            value = [_named(text, own.ranges, about) for text in value]
-        changes[one.name] = one.resolve(value, about.domain.estimated)
-    options = replace(own, **changes)
+    for setting, value in values:
+        if setting.name == "ranges":
+            value = [_named(text, previous.ranges, about) for text in value]
+        changes[setting.name] = setting.resolve(value, about.domain.estimated)
+    options = replace(previous, **changes)
     if options.attribute is None:
-        each = tuple((name, replace(one, **changes)) for name, one in defaults.of_attributes)
+        each = tuple(
+            (name, replace(attribute_options, **changes))
+            for name, attribute_options in defaults.of_attributes
+        )
         options = replace(options, of_attributes=each)
     check_support(options, spec)
     return options
 
 
-def _asked_about(spec: CollectionSpec, given: Sequence[tuple[Setting, Any]]) -> CollectionSpec:
+def _asked_about(spec: CollectionSpec, values: Sequence[tuple[Setting, Any]]) -> CollectionSpec:
     """Return the spec of the attribute that is asked about, or else the collection's own.
 
     Raises:
         QueryError: for an unknown attribute, and for queries that need one.
     """
-    asked = {one.name: (one, value) for one, value in given}
-    known = spec.attributes
-    _, name = asked.get("attribute", (None, None))
-    if name is not None and name not in known:
-        what = f"one of {', '.join(known)}" if known else "no attribute: values are not records"
+    by_name = {word.name: (word, value) for word, value in values}
+    attributes = spec.attributes
+    _, name = by_name.get("attribute", (None, None))
+    if name is not None and name not in attributes:
+        what = (
+            f"one of {', '.join(attributes)}"
+            if attributes
+            else "no attribute: values are not records"
+        )
         raise QueryError("attribute", f"{what}, got {str(name)[:40]!r}")
     if name is not None:
-        return known[name]
-    for one in ("ranges", "quantiles", "linear", "areas") if known else ():
-        setting, value = asked.get(one, (None, None))
+        return attributes[name]
+    for word in ("ranges", "quantiles", "linear", "areas") if attributes else ():
+        setting, value = by_name.get(word, (None, None))
         if setting is not None and value:
-            raise QueryError(setting.word, f"attribute=NAME as well, one of {', '.join(known)}")
+            raise QueryError(
+                setting.word, f"attribute=NAME as well, one of {', '.join(attributes)}"
+            )
     return spec
 
 
@@ -127,20 +142,20 @@ def check_support(options: EstimateOptions, spec: CollectionSpec) -> None:
         raise QueryError(
             "areas", "a mechanism with one report distribution for each value; ask for top=all"
         )
-    asked = {"project": options.project == "likelihood", "method": options.method in FALLBACK}
+    needs = {"project": options.project == "likelihood", "method": options.method in FALLBACK}
     instead = {
         "project": "simplex",
         "method": "padded" if options.method == "profile" else "exact",
     }
-    if any(asked.values()) and not supports_likelihood(spec):
-        word = next(word for word, one in asked.items() if one)
+    if any(needs.values()) and not supports_likelihood(spec):
+        word = next(word for word, needed in needs.items() if needed)
         mechanism = _values_alone(spec)
         raise QueryError(
             word,
             f"{instead[word]} or another, got {getattr(options, word)}, which is for {SUPPORTED}: "
             f"this is {mechanism.id} with {mechanism.size:,} values",
         )
-    if asked["project"] and options.method == "normal":
+    if needs["project"] and options.method == "normal":
         raise QueryError(
             "method",
             "profile or another with project = likelihood, got normal, whose bounds hold only for "
@@ -155,22 +170,22 @@ def _check_attributes(options: EstimateOptions, spec: CollectionSpec) -> None:
             f"another method, such as padded, or estimand = population, got {options.method}: each "
             "attribute is reported by a random part of the respondents, whose number still grows",
         )
-    known = spec.attributes
-    for name in known if options.attribute is None else [options.attribute]:
-        check_support(options.about(name), known[name])
+    attributes = spec.attributes
+    for name in attributes if options.attribute is None else [options.attribute]:
+        check_support(options.about(name), attributes[name])
 
 
 def _named(
-    asked: str | BoxRequest, published: Sequence[Subset], spec: CollectionSpec
+    query: str | BoxRequest, published: Sequence[Subset], spec: CollectionSpec
 ) -> str | BoxRequest | Subset:
-    """Return the published range or set, or the block, if `asked` is its name."""
-    if not isinstance(asked, str):
-        return asked
-    known = next((one for one in published if one.name == asked), None)
-    if known is not None or ".." in asked:
-        return known or asked
+    """Return the published range or set, or the block, if `query` is its name."""
+    if not isinstance(query, str):
+        return query
+    same_name = next((named for named in published if named.name == query), None)
+    if same_name is not None or ".." in query:
+        return same_name or query
     blocks = disclosed_blocks(spec)
-    return (None if blocks is None else name_block(asked, blocks)) or asked
+    return (None if blocks is None else name_block(query, blocks)) or query
 
 
 def disclosed_blocks(spec: CollectionSpec) -> Blocks | None:

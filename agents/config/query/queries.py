@@ -62,9 +62,9 @@ class BoxRequest(_NamedQuery):
     @field_validator("values")
     @classmethod
     def _check_one(
-        cls, values: list[str | int] | None, given: ValidationInfo
+        cls, values: list[str | int] | None, info: ValidationInfo
     ) -> list[str | int] | None:
-        if (values is None) == (given.data.get("bounds") is None) and "bounds" in given.data:
+        if (values is None) == (info.data.get("bounds") is None) and "bounds" in info.data:
             raise refused("either bounds or values", values)
         return values
 
@@ -111,7 +111,7 @@ Subset = Range | ValueSet
 """A part of the domain, whose share is estimated."""
 
 
-def read_ranges(asked: Sequence[str | BoxRequest | Subset], domain: Domain) -> tuple[Subset, ...]:
+def read_ranges(queries: Sequence[str | BoxRequest | Subset], domain: Domain) -> tuple[Subset, ...]:
     """Return the ranges and sets that are asked for, as texts or in a body.
 
     Names of blocks and of published queries have been replaced by what they name
@@ -120,17 +120,17 @@ def read_ranges(asked: Sequence[str | BoxRequest | Subset], domain: Domain) -> t
     Raises:
         QueryError: for one that does not fit the domain.
     """
-    return tuple(_read_range(one, domain) for one in asked)
+    return tuple(_read_range(query, domain) for query in queries)
 
 
-def _read_range(asked: str | BoxRequest | Subset, domain: Domain) -> Subset:
-    if isinstance(asked, str):
-        return parse_range(asked, domain)
-    if isinstance(asked, Subset):
-        return asked
-    if asked.values is not None:
-        return make_set(asked.name, asked.values, domain)
-    return make_range(asked.name, asked.bounds or [], domain)
+def _read_range(query: str | BoxRequest | Subset, domain: Domain) -> Subset:
+    if isinstance(query, str):
+        return parse_range(query, domain)
+    if isinstance(query, Subset):
+        return query
+    if query.values is not None:
+        return make_set(query.name, query.values, domain)
+    return make_range(query.name, query.bounds or [], domain)
 
 
 def name_block(name: str, blocks: Blocks) -> ValueSet | None:
@@ -146,9 +146,9 @@ def make_set(name: str, values: Sequence[Any], domain: Domain) -> ValueSet:
     Raises:
         QueryError: unless there is at least one value, each once, and all are in the domain.
     """
-    if not values or not all(isinstance(one, str) or type(one) is int for one in values):
+    if not values or not all(isinstance(label, str) or type(label) is int for label in values):
         raise QueryError("range", "a list of labels, at least one")
-    indices = np.array(_indices([str(one) for one in values], domain, "range"), dtype=np.int64)
+    indices = np.array(_indices([str(label) for label in values], domain, "range"), dtype=np.int64)
     if len(np.unique(indices)) < len(indices):
         raise QueryError("range", "each label once")
     return ValueSet(name, np.sort(indices))
@@ -162,7 +162,7 @@ def parse_range(text: str, domain: Domain) -> Range:
     """
     if not domain.ordered:
         raise QueryError("range", f"{_NAMES}, got {text[:40]!r}")
-    pairs = [part.split("..") for part in text.split(",")]
+    pairs = [text_of_axis.split("..") for text_of_axis in text.split(",")]
     if any(len(pair) != 2 for pair in pairs):
         raise QueryError("range", f"LO..HI, one per dimension, separated by commas, got {text!r}")
     try:
@@ -224,8 +224,8 @@ def _edge(number: float, axis: Axis) -> int:
     position = axis.position(decimal_of(number))
     nearest = min(max(round(position), 0), axis.steps)
     if abs(position - nearest) > _EDGE_TOLERANCE:
-        got, known = number_text(number), number_text(axis.edge(nearest))
-        raise QueryError("range", f"edges of bins, got {got}; the nearest edge is {known}")
+        got, edge = number_text(number), number_text(axis.edge(nearest))
+        raise QueryError("range", f"edges of bins, got {got}; the nearest edge is {edge}")
     return nearest
 
 
@@ -247,17 +247,17 @@ class Linear:
         return f"Linear({self.name!r}, {hashlib.sha256(self.weights.tobytes()).hexdigest()})"
 
 
-def read_linear(asked: Sequence[str | LinearRequest], domain: Domain) -> tuple[Linear, ...]:
+def read_linear(queries: Sequence[str | LinearRequest], domain: Domain) -> tuple[Linear, ...]:
     """Return the linear queries that are asked for, as texts or in a body.
 
     Raises:
         QueryError: for one that does not fit the domain.
     """
     return tuple(
-        parse_linear(one, domain, position)
-        if isinstance(one, str)
-        else make_linear(one.name, one.weights, domain)
-        for position, one in enumerate(asked, start=1)
+        parse_linear(query, domain, position)
+        if isinstance(query, str)
+        else make_linear(query.name, query.weights, domain)
+        for position, query in enumerate(queries, start=1)
     )
 
 
@@ -272,7 +272,7 @@ def parse_linear(text: str, domain: Domain, position: int) -> Linear:
     match = _NAMED.fullmatch(text)
     assert match is not None, "the pattern takes every text"
     try:
-        weights = [read_number(trimmed(part)) for part in match[2].split(",")]
+        weights = [read_number(trimmed(number)) for number in match[2].split(",")]
     except ValueError:
         raise QueryError("linear", "[NAME:]W,W,... with a number for each value") from None
     return make_linear(match[1] or f"linear-{position}", weights, domain)
@@ -289,13 +289,13 @@ def make_linear(
         QueryError: for a number that is not finite or too large, a wrong number of weights, or an
             unknown label.
     """
-    given = list(weights.values() if isinstance(weights, Mapping) else weights)
-    if not (isinstance(weights, Mapping) or len(given) == domain.size):
-        raise QueryError("linear", f"{domain.size} weights, one for each value, got {len(given)}")
+    values = list(weights.values() if isinstance(weights, Mapping) else weights)
+    if not (isinstance(weights, Mapping) or len(values) == domain.size):
+        raise QueryError("linear", f"{domain.size} weights, one for each value, got {len(values)}")
     # Checked before conversion: an integer may be too large for a float.
-    if not all(map(_MAX_WEIGHT.__ge__, map(abs, given))):
+    if not all(map(_MAX_WEIGHT.__ge__, map(abs, values))):
         raise QueryError("linear", f"finite weights of at most {_MAX_WEIGHT:g}")
-    numbers = np.array(given, dtype=np.float64)
+    numbers = np.array(values, dtype=np.float64)
     if not isinstance(weights, Mapping):
         return Linear(name, numbers)
     full = np.zeros(domain.size)
@@ -322,16 +322,16 @@ def _index(label: str, domain: Domain, word: str) -> int:
     return index
 
 
-def check_areas(asked: bool, domain: Domain) -> bool:
+def check_areas(areas: bool, domain: Domain) -> bool:
     """Return whether areas are asked for.
 
     Raises:
         QueryError: where the domain has too many values.
     """
     most = _MAX_VALUES_WITH_AREAS
-    if asked and domain.size > most:
+    if areas and domain.size > most:
         raise QueryError("areas", f"a domain of at most {most} values, got {domain.size}")
-    return asked
+    return areas
 
 
 def check_quantiles(quantiles: Sequence[float], domain: Domain) -> tuple[float, ...]:

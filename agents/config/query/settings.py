@@ -73,11 +73,11 @@ def entries_like(*example: Any) -> BeforeValidator:
 
 def choice(names: Any) -> Setting:
     """Return a setting with the names of a `Literal`."""
-    known = get_args(names)
+    names_known = get_args(names)
     return Setting(
-        schema={"type": "string", "enum": list(known)},
-        read=lambda text: known[known.index(text)],
-        expected=f"one of {', '.join(known)}",
+        schema={"type": "string", "enum": list(names_known)},
+        read=lambda text: names_known[names_known.index(text)],
+        expected=f"one of {', '.join(names_known)}",
     )
 
 
@@ -90,13 +90,13 @@ def each_named(make: Callable[[str, Any, Domain], Any]) -> Resolve:
     """Return the resolver of a table of named queries; `make` resolves one of them."""
 
     def resolve(table: Mapping[str, Any], domain: Domain) -> tuple[Any, ...]:
-        found = []
+        resolved = []
         for name, written in table.items():
             try:
-                found.append(make(name, written, domain))
+                resolved.append(make(name, written, domain))
             except QueryError as error:
                 raise QueryError(error.name, error.expected, entry=name) from error
-        return tuple(found)
+        return tuple(resolved)
 
     return resolve
 
