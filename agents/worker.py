@@ -159,7 +159,7 @@ def _serving(
 
 
 def _subscribe(app: faust.App, collection: CollectionConfig, *, declares: bool) -> None:
-    """Have the group share the partitions of a collection's topic, which no stream reads."""
+    """Make the group share the partitions of a collection's topic, which no stream reads."""
     topic = app.topic(
         collection.topics.source,
         key_type=bytes,
@@ -269,7 +269,7 @@ async def _run(
     try:
         await unless_stopped(pipeline.start(), stop)
         # Before joining the group: while a member waits, nobody would serve its partitions.
-        await unless_stopped(pipeline.clock_agrees(), stop)
+        await unless_stopped(pipeline.wait_for_clock(), stop)
         # All objects so far are permanent, and the state is not loaded yet: exempt them from
         # garbage collection, which would block the event loop in vain.
         gc.freeze()

@@ -1,6 +1,6 @@
-"""Open the clients of a process, and close them all, whatever state the broker is in.
+"""Open the clients of a process, and close all of them even if the broker has gone.
 
-A worker may start before its broker, or while it is down: it waits for an answer first.
+A worker may start before its broker does: it waits for an answer first.
 """
 
 import asyncio
@@ -82,7 +82,7 @@ async def _close(stop: Callable[[], Awaitable[None]]) -> None:
 
 
 async def wait_for_broker(kafka: KafkaConfig, watch: BrokerWatch) -> None:
-    """Wait until a broker answers; if it does not at once, `watch` and one line of the log say so.
+    """Wait until a broker answers; meanwhile `watch` and one line of the log say that it does not.
 
     Raises:
         ClientOptionError: if the settings are impossible.

@@ -1,4 +1,4 @@
-"""Log once when the broker stops answering, and once when it is back, instead of every error."""
+"""Watch whether the broker answers: one line of the log when it stops and one when it is back."""
 
 import asyncio
 import logging
@@ -106,7 +106,7 @@ class GroupWatch:
         self._quiet = False
 
     def update(self, problem: str) -> None:
-        """Note what the group's client says now; log what changes.
+        """Take over what the group's client reports now; log what changes.
 
         A join takes a while, so the broker refuses no longer once it has been silent twice.
         """

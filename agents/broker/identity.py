@@ -77,7 +77,7 @@ class TopicIdentity:
         self._client = client
 
     def partitions(self, topic: str) -> int:
-        """Return how many partitions a topic had when last asked, 0 if never."""
+        """Return how many partitions a topic had in the last answer, 0 before any."""
         return self._states[topic].partitions if topic in self._states else 0
 
     def topic_id(self, name: str) -> bytes:
@@ -104,7 +104,7 @@ class TopicIdentity:
                 raise SourceChangedError(f"topic {name} was deleted and created again; {then}")
 
     async def _describe(self) -> Mapping[str, TopicState]:
-        """Ask the broker; concurrent callers share an answer requested after they called."""
+        """Describe the topics; concurrent callers share an answer requested after they called."""
         called = self._seconds()
         assert self._client is not None
         async with self._lock:

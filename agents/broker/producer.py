@@ -47,7 +47,7 @@ class AppendWatch(Protocol):
         """Return the time of sending, epoch milliseconds."""
 
     def acknowledged(self, sent_ms: int, appended_ms: int) -> None:
-        """Note the broker's timestamp of a batch sent at `sent_ms` and acknowledged now."""
+        """Take the broker's timestamp of a batch sent at `sent_ms` and acknowledged now."""
 
 
 class LastingProducer:

@@ -141,12 +141,12 @@ def error_name(code: int) -> str:
 
 
 def name_topic(error: KafkaError, topic: str) -> None:
-    """Note in an error of a producer to which topic it was writing: aiokafka does not say."""
+    """Add to a producer's error the topic that it was writing to, which aiokafka does not name."""
     error.add_note(topic)
 
 
 def written_topic(error: KafkaError) -> str:
-    """Return the topic that `name_topic` noted; empty if none was."""
+    """Return the topic that `name_topic` added; empty if none was."""
     return next(iter(getattr(error, "__notes__", ())), "")
 
 
@@ -248,6 +248,6 @@ class Complaints:
             log.warning("%s%s", self._prefix, problem)
         self._of[key] = problem, cause
 
-    def over(self, key: Hashable) -> None:
+    def clear(self, key: Hashable) -> None:
         """Forget an error, so that it is logged again if it comes back."""
         self._of.pop(key, None)

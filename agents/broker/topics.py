@@ -49,10 +49,8 @@ async def declare_topics(
 ) -> Mapping[str, TopicState]:
     """Create the missing topics of collections, and return the state of them all by name.
 
-    With `only` no other topics are described, because that requires a permission.
-
-    A changelog with fewer partitions than its source gets more; everything else
-    that exists is left as it is.
+    With `only` no other topics are described, because that requires a permission. A changelog with
+    fewer partitions than its source gets more; everything else that exists stays as it is.
 
     Raises:
         TopicError: if a source does not have as many partitions as configured, if a changelog has

@@ -158,7 +158,7 @@ class Gateway:
     async def add(
         self, reports: Reports, *, times_ms: NDArray[np.int64], tokens: Tokens | None = None
     ) -> None:
-        """Take n reports, `(n, ...)`, with their times, and return when the broker has them.
+        """Add n reports, `(n, ...)`, with their times, and return when the broker has them.
 
         Where the collection has `one_report`, they need tokens, uint8 `(n, 8)`, of the same
         partition in all calls: use one gateway per partition.

@@ -230,7 +230,7 @@ def _not_reading(transport: asyncio.Transport | None) -> Iterator[None]:
 
 
 async def _preflight(request: web.Request) -> web.Response:
-    """Tell a browser what pages of this origin may send."""
+    """Answer a browser's question about what pages of this origin may send."""
     if _allowed(request) is None:
         raise UploadRefusedError(403, "origin", "expected an origin among gateway.origins")
     headers = "Content-Type, Idempotency-Key"

@@ -37,7 +37,7 @@ class _Batch:
 
 
 class Shuffler:
-    """Holds the uploads of a collection by pane; has the interface of `device.gateway.Gateway`."""
+    """Collects the uploads of a collection by pane; has the interface of `edge.gateway.Gateway`."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Shuffler:
     def put(
         self, reports: Reports, *, times_ms: NDArray[np.int64], tokens: Tokens | None = None
     ) -> "asyncio.Future[None]":
-        """Hold an upload of one report; the future is done once the broker has its batch.
+        """Add an upload of one report; the future is done once the broker has its batch.
 
         Raises:
             UploadRefusedError: 400 for several reports, or a pane whose batches have been sent.

@@ -29,12 +29,12 @@ _SHORT_MS: Final = 30_000
 
 
 class Log(Protocol):
-    """Takes in the records of one partition: a replica, or several of different states."""
+    """Reads the records of one partition: a replica, or several of different states."""
 
     def read(
         self, records: Sequence[tuple[int, bytes, bytes | None]], *, position: int, end: int
     ) -> bool:
-        """Take in records, as `Replica.read`; return whether they were evaluated."""
+        """Read records, as `Replica.read` does; return whether they were evaluated."""
 
     def restart(self) -> None:
         """Forget everything, to read the log from its beginning."""
@@ -100,7 +100,7 @@ class ChangelogReader:
                 await asyncio.sleep(max(0.0, began + pause - time.monotonic()))
 
     def _due(self, fetched: Collection[TopicPartition]) -> list[TopicPartition]:
-        """Return the partitions to evaluate: those that were read and, now and then, all of them.
+        """Return the partitions to evaluate: those that were read and, at intervals, all of them.
 
         An end can move without a record. Evaluating thousands of partitions after every fetch would
         take longer than reading what it returned.

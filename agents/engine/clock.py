@@ -1,4 +1,4 @@
-"""The clock by which a worker decides: the wall clock, while the broker agrees with it.
+"""The clock by which a worker decides: the wall clock, as long as the broker agrees with it.
 
 Setting a wall clock makes it jump, and decisions made before anybody notices would be final. So
 after a jump, time continues on the monotonic clock until the broker's next timestamp shows which
@@ -93,7 +93,7 @@ class WorkerClock:
         return self._wall_ms()
 
     def acknowledged(self, sent_ms: int, appended_ms: int) -> None:
-        """Note the broker's timestamp of a message sent at `sent_ms` and acknowledged now."""
+        """Compare clocks: a message sent at `sent_ms` and acknowledged now has this timestamp."""
         was_wrong, now_ms = self.wrong, self._wall_ms()
         if now_ms < sent_ms:
             return  # The clock was set back in between.

@@ -46,7 +46,7 @@ class Engine:
     - `title`: its name in messages: the collection's name, plus the spec for an accepted one.
     - `intake` counts what is read; `end_offsets`, by partition, are the source's last seen.
     - `news` is set whenever there may be a new winning head.
-    - `settings` is what is wrong in those of its topics, `complaints` what cannot be written.
+    - `settings` are wrong settings of its topics, `complaints` topics that cannot be written.
     """
 
     def __init__(
@@ -172,14 +172,14 @@ class Engine:
         # The owner of partition 0 publishes.
         published = [] if 0 in assigned else [(self.config.topics.estimates, f) for f in (0, 1)]
         for key in (*revoked, *published):
-            self.complaints.over(key)
+            self.complaints.clear(key)
 
     async def revoke(self) -> None:
         """Flush as much as possible in a few seconds, then forget all partitions."""
-        await self.put_down()
+        await self.unload()
         self.owned = frozenset()
 
-    async def put_down(self) -> None:
+    async def unload(self) -> None:
         """Flush as much as possible in a few seconds, then unload all partitions."""
         await self._flights.drain(self._loaded.values(), REVOKE_SECONDS)
         for partition in list(self._loaded):
@@ -200,13 +200,13 @@ class Engine:
             self._drop(partition)
 
     def report_problem(self, problem: str) -> None:
-        """Note a problem that does not stop the collection."""
+        """Report a problem that does not stop the collection, in the log and to operators."""
         if problem not in self._notes:
             self._notes.append(problem)
             log.error("collection %s: %s", self.title, problem)
 
     def report_settings(self, problems: Sequence[str]) -> None:
-        """Note what is wrong now in the settings of the collection's topics."""
+        """Report what is wrong now in the settings of the collection's topics."""
         for problem in problems:
             if problem not in self.settings:
                 log.error("collection %s: %s", self.title, problem)
@@ -220,7 +220,7 @@ class Engine:
         self._controls = merge_oldest([*before, replace(control, ends=ends)])
 
     def replica_read(self, number: int) -> None:
-        """Note that a replica has been evaluated: it may show who won a flush."""
+        """Wake those that wait for a replica's evaluation: it may show which flush won."""
         self.news.set()
         partition = self._loaded.get(number)
         if partition is not None:
@@ -241,7 +241,7 @@ class Engine:
             return False
         before = self._decided
         self._load()
-        self._look_at_flushes()
+        self._check_flushes()
         # No record is read during a tick, so the heads are the same for all partitions.
         known_partitions = self._loader.known_partitions()
         heads = SeenHeads.of(self.replicas[:known_partitions])
@@ -266,8 +266,8 @@ class Engine:
         )
         return self._decided > before
 
-    def _look_at_flushes(self) -> None:
-        """Note flushes that the client sends again and again, without ever reporting an error."""
+    def _check_flushes(self) -> None:
+        """Report flushes that the client retries without end, which it never calls an error."""
         broker, before = self._services.broker, time.monotonic() - _SLOW_SECONDS
         slow = [
             p
@@ -292,7 +292,7 @@ class Engine:
         return NEVER if self.first is None else self.first.work.final
 
     def _load(self) -> None:
-        for number in self._loader.worth_trying(self.owned - self._loaded.keys()):
+        for number in self._loader.loadable_partitions(self.owned - self._loaded.keys()):
             state = self._loader.load(number)
             if state is not None:
                 partition = self._loaded[number] = OwnedPartition(state)
@@ -310,7 +310,7 @@ class Engine:
 
     def schedule_flush(self, partition: OwnedPartition) -> None:
         """Schedule a flush of what has been ingested for when it is due."""
-        self._flights.soon(partition)
+        self._flights.schedule(partition)
 
     def on_flush_committed(self, outcome: Outcome, seconds: float) -> None:
         """Record a flush that won, what it added, and how many seconds it took."""

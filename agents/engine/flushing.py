@@ -1,4 +1,4 @@
-"""Write flushes to the broker, read them back, and see whether they have won."""
+"""Write flushes to the changelog, and wait until the replica shows whether each has won."""
 
 import asyncio
 import logging
@@ -45,7 +45,7 @@ class FlushPace:
 
     @contextmanager
     def round(self, now: float) -> Iterator[None]:
-        """Look at all partitions: each may flush now, unless it is too early for a round."""
+        """Visit all partitions in a block: each may flush, unless it is too early for a round."""
         self._crowded = self._crowded and now < self._free
         self._round = not self._crowded
         try:
@@ -111,10 +111,10 @@ class InFlightFlushes:
             partition.flushed = time.monotonic()
             self.services.pace.started(partition.flushed)
             # Any other error than the broker's stops the collection, which must not seem alive.
-            flying = run_isolated(partial(self._fly, partition, flush), self.owner.fail)
+            flying = run_isolated(partial(self._run_flush, partition, flush), self.owner.fail)
             partition.flight = asyncio.create_task(flying)
 
-    def soon(self, partition: OwnedPartition) -> None:
+    def schedule(self, partition: OwnedPartition) -> None:
         """Schedule a flush of a partition with something new for when it is due."""
         wait = partition.flushed + self._every_seconds - time.monotonic()
         if wait <= 0 or partition.state.full:
@@ -153,11 +153,11 @@ class InFlightFlushes:
         if partition.flight is not None:
             await asyncio.wait([partition.flight])
 
-    async def _fly(self, partition: OwnedPartition, flush: Flush) -> None:
+    async def _run_flush(self, partition: OwnedPartition, flush: Flush) -> None:
         """Send one flush to the broker and wait for its outcome."""
         try:
             with span("flush", self.title, partition=partition.number):
-                await self.carry(partition.number, flush)
+                await self.write_flush(partition.number, flush)
                 while (settled := partition.state.settle()) is Settled.WAITING:
                     partition.read.clear()
                     await partition.read.wait()
@@ -165,7 +165,7 @@ class InFlightFlushes:
                 assert partition.state.outcome is not None
                 seconds = time.monotonic() - partition.flushed
                 self.owner.on_flush_committed(partition.state.outcome, seconds)
-                self.complaints.over(partition.number)
+                self.complaints.clear(partition.number)
             else:
                 self.owner.on_ownership_loss(partition)
         except KafkaError as error:
@@ -176,7 +176,7 @@ class InFlightFlushes:
         finally:
             partition.flight = None
 
-    async def carry(self, partition: int, flush: Flush) -> None:
+    async def write_flush(self, partition: int, flush: Flush) -> None:
         """Write a flush.
 
         1. Send copies and cells, and wait for all acknowledgements.

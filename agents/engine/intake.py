@@ -1,4 +1,4 @@
-"""Contiguity: every message of an owned partition is ingested once, whatever the channel loses.
+"""Ingest every message of an owned partition once, even if the channel loses or repeats batches.
 
 A partition is read in sessions from its next offset on. What a session has read waits in it, and
 its first batch is also sent through a channel to the collection's agent, which counts it. The
@@ -56,16 +56,16 @@ class OwnedPartition:
 
 
 class Owner(Protocol):
-    """Owns partitions, and is told what happens to them: an engine."""
+    """Owns partitions, and reacts to what happens to them: an engine."""
 
     def fail(self, problem: str) -> None:
         """Stop for good: only an operator can fix this problem."""
 
     def schedule_flush(self, partition: OwnedPartition) -> None:
-        """Note that something has been ingested that the next flush may write."""
+        """Schedule a flush of what has been ingested for when it is due."""
 
     def on_flush_committed(self, outcome: Outcome, seconds: float) -> None:
-        """Note a flush that won, what it added, and how many seconds it took."""
+        """Record a flush that won, what it added, and how many seconds it took."""
 
     def on_ownership_loss(self, partition: OwnedPartition, *, refused: bool = False) -> None:
         """Drop a partition that another owner has written to, or whose flush was refused."""
@@ -129,7 +129,7 @@ class Intake:
         return True
 
     def _take_first(self, partition: OwnedPartition, session: Session) -> None:
-        """Take the item that has waited longest in a session, if there is room for it."""
+        """Handle the item that has waited longest in a session, if the partition has room."""
         session.called = False
         with isolate_errors(self.owner.fail):
             if session.waiting and not partition.state.full:
@@ -143,7 +143,7 @@ class Intake:
         self.end_offsets[partition.number] = item.end
         short_seconds = session.short_for(item, self.clock.seconds())
         if short_seconds > SHORT_SECONDS:
-            self._another(f"ends at offset {item.end}, before {item.start}")
+            self._report_new_topic(f"ends at offset {item.end}, before {item.start}")
         elif short_seconds >= 0:
             partition.state.interrupted()
         elif item.start > partition.state.next:
@@ -166,7 +166,7 @@ class Intake:
         """Continue where the source now begins, or stop if it ends before the requested offset."""
         following = partition.state.next
         if min(outside.position, following) >= outside.beginning:
-            self._another(f"ends before offset {following}")
+            self._report_new_topic(f"ends before offset {following}")
         else:
             self._skip(partition, max(outside.beginning, following))
 
@@ -182,7 +182,7 @@ class Intake:
             )
         self._read(partition)
 
-    def _another(self, how: str) -> None:
+    def _report_new_topic(self, how: str) -> None:
         self.owner.fail(
             f"topic {self.config.topics.source} {how}, which its state includes: it was created "
             f"again; `ldpstream reset {self.config.name}` starts over with it"

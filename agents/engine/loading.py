@@ -62,7 +62,7 @@ class Loader:
         """Delay the next load of this partition, because it could not be written."""
         self._not_before[partition] = time.monotonic() + _RETRY_SECONDS
 
-    def worth_trying(self, partitions: AbstractSet[int]) -> list[int]:
+    def loadable_partitions(self, partitions: AbstractSet[int]) -> list[int]:
         """Return those of these partitions, maybe thousands, that partition 0's head includes."""
         return [partition for partition in partitions if partition < included(self.replicas)]
 
@@ -175,7 +175,7 @@ class Loader:
             )
 
     def _warn(self, text: str) -> None:
-        """Log a warning once: it may be of something intended."""
+        """Log a warning, each text once: what it warns of may be intended."""
         if text not in self._warned:
             self._warned.add(text)
             log.warning("%s", text)
@@ -196,7 +196,7 @@ class ConflictingWorkers:
         """The problem, as text; empty if there is none."""
 
     def update(self, replicas: Iterable[Replica], seconds: float) -> None:
-        """Look at the replicas; `seconds` is the monotonic clock."""
+        """Update the problem from what the replicas show at a time of the monotonic clock."""
         for replica in replicas:
             for windows, seq in replica.conflicts.items():
                 if self._last_seq.get((replica.partition, windows)) != seq:

@@ -93,7 +93,7 @@ async def keep_ticking(engines: Sequence[Engine], pace: FlushPace) -> None:
 
 
 async def keep_checking_topics(engines: Sequence[Engine]) -> None:
-    """Check now and then that topics are still the same, until cancelled.
+    """Check at intervals that topics are still the same, until cancelled.
 
     A flush checks those that it needs. This is for collections without flushes.
     """
@@ -108,7 +108,7 @@ async def keep_checking_topics(engines: Sequence[Engine]) -> None:
 async def keep_checking_settings(
     admin: AIOKafkaAdminClient, engines: Sequence[Engine], *, batch_bytes: int
 ) -> None:
-    """Look now and then for settings of topics that lose or stop something, until cancelled."""
+    """Report settings of topics by which something is lost or stops, until cancelled."""
     while True:
         for engine in engines:
             with isolate_errors(engine.fail):
@@ -121,7 +121,7 @@ async def keep_checking_settings(
 
 
 async def ask_time(engine: Engine, producer: LastingProducer) -> None:
-    """Have the broker timestamp a record: the deletion of a key that no owner ever writes.
+    """Make the broker timestamp a record: the deletion of a key that no owner ever writes.
 
     Raises:
         KafkaError: if the broker does not answer, or refuses.
@@ -138,7 +138,7 @@ async def keep_to_clock(
     while True:
         wrong = clock.wrong
         if wrong and not away:
-            await asyncio.gather(*(run_isolated(e.put_down, e.fail) for e in engines))
+            await asyncio.gather(*(run_isolated(e.unload, e.fail) for e in engines))
             away = await group.leave()
         elif away and not wrong:
             away = not await group.come_back()
@@ -150,9 +150,9 @@ async def keep_to_clock(
 
 
 async def keep_in_group(group: Group, watch: GroupWatch, broker: BrokerWatch) -> None:
-    """Have a refused member of the group try again, and say why it is refused, until cancelled.
+    """Make a refused member of the group try again, and report why it is, until cancelled.
 
-    What may pass by itself is told once the broker has answered for some time and still refuses.
+    What may pass by itself is reported once the broker has answered for a while and still refuses.
     Looks are counted, not seconds: a process that was suspended has not seen that time pass.
     """
     refused: KafkaError | None = None
@@ -170,7 +170,7 @@ async def keep_in_group(group: Group, watch: GroupWatch, broker: BrokerWatch) ->
 
 
 class OffsetCommitter:
-    """Commits to the group, every second, the offsets that assigned partitions have won.
+    """Commits to the group, every second, up to where assigned partitions are decided.
 
     This is only for tools that watch the group: a lost commit causes nothing but an apparent lag.
     """
@@ -182,7 +182,7 @@ class OffsetCommitter:
         self._committed: Mapping[TopicPartition, int] = {}
 
     async def commit(self) -> None:
-        """Commit what has been won since the last commit, and what could not be committed then."""
+        """Commit what has been decided since the last commit, or could not be committed then."""
         decided: dict[TopicPartition, int] = {}
         for engine in self._engines:
             with isolate_errors(engine.fail):

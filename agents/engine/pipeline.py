@@ -204,7 +204,7 @@ class Pipeline:
         keeping = partial(keep_to_clock, self.clock, self._all, self._group, services.producer)
         self._spawn(keeping, self._fail)
         control = await connections.reader(committed_only=True, wait_ms=_WAIT_MS)
-        self._spawn(lambda: self._obey(control), self._orders_ended)
+        self._spawn(lambda: self._read_orders(control), self._report_unread_orders)
         for rank in self._ranks:
             many = sum(engine.config.partitions for engine in rank.engines)
             wait_ms = int(scaled_interval(_WAIT_MS, many, most=_MOST_WAIT_MS))
@@ -268,12 +268,12 @@ class Pipeline:
         for engine in self._all:
             engine.fail(problem)
 
-    def _orders_ended(self, problem: str) -> None:
+    def _report_unread_orders(self, problem: str) -> None:
         # Counting continues: the next restart may be able to read the orders.
         for engine in self._all:
             engine.report_problem(f"orders to close panes are no longer read: {problem}")
 
-    async def clock_agrees(self) -> None:
+    async def wait_for_clock(self) -> None:
         """Wait while this machine's clock is wrong."""
         while self.clock.wrong:  # noqa: ASYNC110 (only the broker's answers change it)
             await asyncio.sleep(CLOCK_SECONDS)
@@ -289,7 +289,7 @@ class Pipeline:
         await self._connections.close()
         self._stores.close()
 
-    async def _obey(self, consumer: AIOKafkaConsumer) -> None:
+    async def _read_orders(self, consumer: AIOKafkaConsumer) -> None:
         """Pass on orders to close panes; count invalid ones, and log the first of each topic.
 
         Applying an order again has no effect.

@@ -142,7 +142,7 @@ def set_up_logging(*, verbose: bool = False) -> None:
     """
     handler = logging.StreamHandler(sys.stderr)
     if not verbose:
-        handler.addFilter(_OnceAKind())
+        handler.addFilter(_OnceEachKind())
     formatter = _Json if os.environ.get(FORMAT_VARIABLE) == "json" else _OneLine
     handler.setFormatter(formatter(_TEXT, "%Y-%m-%d %H:%M:%S"))
     logging.basicConfig(
@@ -153,7 +153,7 @@ def set_up_logging(*, verbose: bool = False) -> None:
         logging.getLogger(name).setLevel(logging.INFO if verbose else logging.CRITICAL + 1)
 
 
-class _OnceAKind(logging.Filter):
+class _OnceEachKind(logging.Filter):
     """Drops an unexpected error that has been shown: a page that is open asks every second.
 
     Two are of one kind if they have the same type and were raised by the same line.
@@ -177,7 +177,7 @@ class _OnceAKind(logging.Filter):
 
 
 def _is_unexpected(record: logging.LogRecord) -> bool:
-    """Return whether a message of ours reports an error of the software with its traceback."""
+    """Return whether a message reports an error of this software, with its traceback."""
     ours = record.name.startswith("ldpstream.")
     return ours and record.levelno >= logging.ERROR and bool(record.exc_info)
 

@@ -93,7 +93,7 @@ class Publisher:
         contents = [final.content for final in finals]
         with span("final.publish", self._engine.config.name, windows=len(finals)):
             await asyncio.gather(*map(partial(self._send, final=True), spans, contents))
-        self._engine.complaints.over(self._place(final=True))
+        self._engine.complaints.clear(self._complaint_key(final=True))
         # If the state has been dropped meanwhile, marking it does no harm.
         state.mark_published()
         if not self._engine.context.accepted:
@@ -101,7 +101,7 @@ class Publisher:
             ages = self._services.metrics.final_age_seconds.labels(name)
             for _, end_ms in spans:
                 ages.observe((now_ms - end_ms) / 1000)
-        self._estimated(spans[-1], contents[-1])
+        self._export(spans[-1], contents[-1])
 
     async def _publish_provisional(self) -> None:
         engine = self._engine
@@ -122,12 +122,12 @@ class Publisher:
                 # A large domain takes too long to block the event loop.
                 content = await asyncio.to_thread(self._write, span, snapshot)
                 await self._send(span, content, final=False)
-                self._estimated(span, content)
+                self._export(span, content)
                 sent = True
             published[window.start_ms] = progress
         self._published = published
         if sent:
-            engine.complaints.over(self._place(final=False))
+            engine.complaints.clear(self._complaint_key(final=False))
 
     def _write(self, span: tuple[int, int], snapshot: Snapshot) -> bytes:
         engine = self._engine
@@ -143,14 +143,16 @@ class Publisher:
         try:
             await self._services.producer.send(topic, None, key, content)
         except KafkaError as error:
-            self._engine.complaints.report_error(self._place(final=final), error, f"topic {topic}")
+            self._engine.complaints.report_error(
+                self._complaint_key(final=final), error, f"topic {topic}"
+            )
             raise
 
-    def _place(self, *, final: bool) -> Hashable:
+    def _complaint_key(self, *, final: bool) -> Hashable:
         """Return the key of complaints: a topic may take what is provisional, and no finals."""
         return self._engine.config.topics.estimates, final
 
-    def _estimated(self, span: tuple[int, int], content: bytes) -> None:
+    def _export(self, span: tuple[int, int], content: bytes) -> None:
         # The gauges of a collection are those of its own spec.
         if not self._engine.context.accepted:
             self._services.metrics.estimated(self._engine.config.name, span[0], content)

@@ -61,7 +61,7 @@ class Answers:
     """The timestamps of the last records read, as many as `Dates` uses."""
 
     def record_answer(self, answered: int | None, now_ms: int) -> bool:
-        """Note the client's timestamp of its last answer; return whether it is a new answer."""
+        """Store the client's timestamp of its last answer; return whether the answer is new."""
         new = answered != self.answered
         if new:
             self.answered, self.asked_ms = answered, self.next_ms
@@ -70,7 +70,7 @@ class Answers:
         return new
 
     def read(self, stop: int, *, end: int, records: Sequence[Any] = ()) -> Dates:
-        """Note that an answer covered `[position, stop)`, and that the log then ended at `end`.
+        """Advance to `stop`: an answer covered `[position, stop)`, and the log then ended at `end`.
 
         Returns the dates of the `records` there, as a consumer or a batch returns them: their
         classes have no type in common.
@@ -128,7 +128,7 @@ class Batch:
         yield self._part(first, len(self.records))
 
     def rest(self, place: int) -> "Batch":
-        """Return what remains of it from one of its records on."""
+        """Return the batch without the records before this one."""
         return replace(self._part(place, len(self.records)), start=self.records[place][0])
 
     def _part(self, first: int, last: int) -> "Batch":
@@ -176,7 +176,7 @@ class Session:
         return len(self.waiting) >= _SLICES
 
     def give(self, *items: Batch | Outside) -> None:
-        """Queue items, and call for the first."""
+        """Queue items, and call for the first of them."""
         self.waiting.extend(items)
         self.next()
 

@@ -61,7 +61,7 @@ class Stores:
         *,
         other_collections: Iterable[Replicated] = (),
     ) -> Mapping[TopicPartition, int]:
-        """Give every replica its store; return the offsets from which replicas continue, if not 0.
+        """Open each replica's store; return the offsets from which replicas continue, if not 0.
 
         `topic_id` returns the id of a topic, empty if the broker has none. Stored values of these
         collections and of `other_collections` are kept; everything else is dropped.

@@ -1,6 +1,6 @@
 """Which partitions open windows wait for, for how long, and why.
 
-A window waits for each partition that has not closed all of its panes. This is told once another
+A window waits for each partition that has not closed all of its panes. It is reported once another
 partition has passed the window's end and grace, or, where none has, once the wall clock has, and
 the partition would be idle but for something that keeps it from that: so neither a stream that goes
 on nor a replay of old reports waits for anything.
@@ -45,7 +45,7 @@ class WindowWaits:
         # The window, and since when it has waited for each partition.
         self._since: dict[tuple[int, int], float] = {}
         self.waits: Sequence[Wait] = ()
-        """What was found at the last look."""
+        """As of the last update."""
 
     def update(
         self,
@@ -55,7 +55,7 @@ class WindowWaits:
         *,
         clock: Clock,
     ) -> None:
-        """Look again if a second has passed; `states` are those that this worker has loaded."""
+        """Update `waits` once a second; `states` are those that this worker has loaded."""
         seconds, now_ms, steady_ms = clock.seconds(), clock.now_ms(), clock.steady_ms()
         if seconds - self._looked < _LOOK_SECONDS:
             return

@@ -149,7 +149,7 @@ async def window_list(request: web.Request) -> web.Response:
 
 
 def _read_page(query: MultiMapping[str]) -> _Page:
-    """Return which windows of a span are asked for.
+    """Return which windows of a span a request wants.
 
     Raises:
         AnswerError: 400, for an invalid number, or contradicting parameters.

@@ -34,7 +34,7 @@ class Proof:
 
 
 class Certificates:
-    """The certificates that were asked for, from the process for costly answers."""
+    """Certificates, each computed at the first request by the process for costly answers."""
 
     def __init__(self, queues: ComputeQueues) -> None:
         self._queues = queues

@@ -178,7 +178,7 @@ class ConnectionLimiter:
         self._leave(connection)
 
     def connected(self, connection: Connection, transport: asyncio.Transport) -> None:
-        """Note a connection's transport, and the protocol that its requests refer to."""
+        """Store a connection's transport, and the protocol that its requests refer to."""
         connection.transport = transport
         if connection not in self._open:
             transport.abort()
@@ -186,7 +186,7 @@ class ConnectionLimiter:
             self._of_protocol[connection.inner] = connection
 
     def received(self, connection: Connection, data: bytes) -> None:
-        """Note bytes before they are parsed, to limit the time and size of headers."""
+        """Count bytes before they are parsed, to limit the time and size of headers."""
         if connection.phase is not Phase.WAITING or connection.header_bytes < 0:
             return
         if not connection.heard:
@@ -207,11 +207,11 @@ class ConnectionLimiter:
             connection.deadline = min(connection.deadline, loop_time() + _EXCESS_SECONDS)
 
     def blocked(self, connection: Connection) -> None:
-        """Note that a connection's reader has stalled."""
+        """Start to time a connection's reader, which has stalled."""
         connection.unread = (unread_bytes(connection), loop_time())
 
     def unblocked(self, connection: Connection) -> None:
-        """Note that a connection's reader takes data again."""
+        """Stop to time a connection's reader, which takes data again."""
         connection.unread = None
         if connection.phase is Phase.WAITING:
             connection.deadline = loop_time() + self._idle_seconds(connection)
@@ -299,7 +299,7 @@ class ConnectionLimiter:
             connection.peer.yielding.pop(connection, None)
 
     def _answered(self, connection: Connection) -> None:
-        """Let a connection wait for its next request, or for its reader."""
+        """Make a connection wait for its next request, or for its reader."""
         if connection not in self._open:
             return
         self._leave(connection)

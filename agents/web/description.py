@@ -60,7 +60,7 @@ def describe_collection(collection: Described) -> Collection:
 
 
 def _is_ready(collection: Described) -> bool:
-    """Return whether a collection can be queried; no if working that out fails."""
+    """Return whether a collection can be queried; False if finding that out fails."""
     with isolate_errors(lambda _: None):
         return collection.ready
     return False
@@ -193,7 +193,7 @@ def _states(name: str, collection: WorkerCollection) -> Iterator[tuple[str, Work
 
 
 def _reasons(name: str, collection: WorkerCollection) -> list[str]:
-    """Return why a collection is not ready; an error in working that out is its own reason."""
+    """Return why a collection is not ready; an error while finding that out is a reason, too."""
     reasons: list[str] = []
     with isolate_errors(lambda why: reasons.append(f"{name}: {why}")):
         subject = f"{name} has stopped" if collection.stopped else name

@@ -57,7 +57,7 @@ class Provisional:
 
 
 class Feed:
-    """The changes of one collection; looks for them only while somebody reads."""
+    """The changes of one collection, watched only while somebody reads."""
 
     def __init__(self, collection: WorkerCollection, queues: ComputeQueues) -> None:
         self.collection = collection
@@ -105,7 +105,7 @@ class Feed:
         self.changed = asyncio.Event()
 
     async def run(self) -> None:
-        """Look for changes until cancelled."""
+        """Watch for changes until cancelled."""
         while True:
             try:
                 await self._check()
@@ -186,7 +186,7 @@ class Feeds:
 
     @contextmanager
     def reading(self, collection: WorkerCollection) -> Iterator[Feed]:
-        """Give a collection's feed during a block.
+        """Return a collection's feed for the length of a block.
 
         Raises:
             TooManyReadersError: where there are `READERS_LIMIT` readers already.

@@ -38,7 +38,7 @@ _OF_THE_CONNECTION: Final = frozenset({"connection", "keep-alive", "transfer-enc
 
 
 def add_forwarding(app: web.Application, shards: Shards) -> None:
-    """Let an application forward requests; connections are kept while it runs."""
+    """Make an application forward requests; it keeps connections to other workers while it runs."""
     app[SHARDS] = shards
     app[FORWARDING] = Forwarding(shards)
     # Inside `answer_request`, which checks who asks before, and answers errors after.
@@ -89,7 +89,7 @@ class Forwarding:
         headers[FORWARDED] = str(self._shards.shard)
         before = request.headers.getall(FORWARDED_FOR, [])
         headers[FORWARDED_FOR] = ", ".join([*before, request.remote or "unknown"])
-        # Only the address decides who is asked, whatever the request's target looks like.
+        # Only the address decides which worker answers, whatever the request's target looks like.
         target = request.rel_url
         url = URL(address).with_path(target.raw_path, encoded=True)
         return await self.session.request(

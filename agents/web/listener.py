@@ -1,7 +1,7 @@
 """Serve an application on an address: listening sockets, their limits, and aiohttp's server.
 
 Connections are not accepted by asyncio's server, because that reports one only after its TLS
-handshake: until then it could be neither counted nor ended. `Entrance` accepts sockets, passes them
+handshake: until then it could be neither counted nor ended. `Acceptor` accepts sockets, passes them
 to aiohttp, and tells the limiter what happens on them.
 """
 
@@ -53,7 +53,7 @@ _NAME: Final = "ldpstream.agents.web.server"
 log = logging.getLogger(__name__)
 
 
-class Entrance:
+class Acceptor:
     """Accepts connections and hands them to aiohttp's server."""
 
     def __init__(
@@ -220,7 +220,7 @@ async def listen(
         server = runner.server
         assert server is not None
         server.request_factory = partial(_make_request, server.request_factory)
-        entrance = Entrance(server, limiter, tls)
+        acceptor = Acceptor(server, limiter, tls)
         host, _, port = address.rpartition(":")
         try:
             sockets = await _bind(host.strip("[]"), int(port))
@@ -232,13 +232,13 @@ async def listen(
         sweeping = asyncio.create_task(limiter.sweep())
         try:
             for listener in sockets:
-                entrance.open(listener)
+                acceptor.open(listener)
             bound_port = sockets[0].getsockname()[1]
             yield f"{'http' if tls is None else 'https'}://{host}:{bound_port}", limiter
         finally:
             sweeping.cancel()
             for listener in sockets:
-                entrance.close(listener)
+                acceptor.close(listener)
     finally:
         await runner.cleanup()
 
@@ -311,7 +311,7 @@ async def _remove_server_header(_: web.BaseRequest, response: web.StreamResponse
 
 
 class _Quiet(logging.Filter):
-    """Drops errors of clients, which they are told, and removes addresses from the rest."""
+    """Drops errors that clients have been told of, and removes addresses from the rest."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         error = record.exc_info[1] if record.exc_info else None

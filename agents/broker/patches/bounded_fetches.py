@@ -58,7 +58,7 @@ class BoundedConsumer(AIOKafkaConsumer):
 
 
 def bound(client: Any, fetcher: Any, *, most_bytes: int) -> "Fetches":
-    """Make a consumer read its fetches as above, each batch within `most_bytes`.
+    """Bound what a consumer reads of its fetches, as above: each batch to `most_bytes`.
 
     It must have fetched nothing yet. A poll returns at most `POLL_BYTES` and one batch.
     """

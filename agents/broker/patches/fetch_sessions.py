@@ -4,7 +4,7 @@ aiokafka names all of its partitions in each fetch, and gets an answer about eac
 nothing has happened: 25 us per partition. In a session the broker remembers what it was asked and
 what it answered. A fetch then names only partitions whose position has changed, and an answer omits
 partitions without records whose end has not moved. So omission is an answer, too: the log still
-ends at the same offset, and the client notes this as if it had been said. The exception is an
+ends at the same offset, and the client stores that as if it had been sent. The exception is an
 answer to a client over its quota, from which the broker omits what it has read.
 
 Seen in aiokafka 0.14. `fetch_news` installs it on the client of one consumer.
@@ -56,7 +56,7 @@ async def _send(
 
 
 def _note_unchanged(subscriptions: Any, session: "FetchSession") -> None:
-    """Note, as the client does, the ends of partitions that an answer omits."""
+    """Store the ends of partitions that an answer omits, as the client does of those it names."""
     subscription, now_ms = subscriptions.subscription, time.time_ns() // 1_000_000
     if subscription is None or subscription.assignment is None:
         return
@@ -101,7 +101,7 @@ class FetchSession:
         self._requested = fields_by_place
 
     def record_answer(self, response: Any) -> bool:
-        """Note an answer; return whether the session continues."""
+        """Take over what an answer says; return whether the session continues."""
         if response.error_code or not response.session_id:
             return False
         self._id, self._epoch = response.session_id, self._epoch % _MOST_EPOCH + 1

@@ -23,8 +23,7 @@ def coordinator_of(consumer: AIOKafkaConsumer) -> Any:
 def refused_member(coordinator: Any) -> KafkaError | None:
     """Return why the broker refuses a member, and have its coordinator try again.
 
-    While no broker coordinates the group the error is
-    retriable: that may pass by itself.
+    While no broker coordinates the group the error is retriable: that may pass by itself.
     """
     refused: KafkaError | None = coordinator._pending_exception  # noqa: SLF001 (raised by check_errors, at most once)
     # A process that has lost its place must not take it back from the one that has it now.

@@ -71,7 +71,7 @@ class QuietConsumer(Consumer):
     """Faust's face of the client."""
 
     async def verify_all_partitions_active(self) -> None:
-        """Do not look for stalled partitions: this client never fetches its assigned ones."""
+        """Skip the search for stalled partitions: this client never fetches its assigned ones."""
 
     def _new_consumer_thread(self) -> AIOKafkaConsumerThread:
         return QuietThread(self, loop=self.loop, beacon=self.beacon)

@@ -127,10 +127,10 @@ def test_a_complaint_is_a_problem_until_it_is_over(caplog: pytest.LogCaptureFixt
     assert problem.startswith("partition 0 cannot be written and is tried again: the broker ")
     assert "for topic trips.late (INVALID_RECORD)" in problem
     assert caplog.messages == [f"collection trips: {problem}"]
-    complaints.over(0)
+    complaints.clear(0)
     assert complaints.problems[0].startswith("partition 1 ")
-    complaints.over(1)
-    complaints.over(2)
+    complaints.clear(1)
+    complaints.clear(2)
     assert complaints.problems == []
 
 

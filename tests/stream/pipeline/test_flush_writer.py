@@ -71,7 +71,7 @@ async def test_the_head_goes_with_the_cells_or_after_them(
 ) -> None:
     sent = Sent(room)
     writer, flush = make(sent, cells)
-    await writer.carry(0, flush)
+    await writer.write_flush(0, flush)
     assert sent.order == order
 
 
@@ -80,7 +80,7 @@ async def test_no_head_is_sent_after_what_failed(refused: str) -> None:
     sent = Sent(10, refused=refused)
     writer, flush = make(sent, 10)
     with pytest.raises(KafkaTimeoutError):
-        await writer.carry(0, flush)
+        await writer.write_flush(0, flush)
     assert "head" not in sent.order
 
 
@@ -92,5 +92,5 @@ async def test_no_head_is_sent_for_another_topic() -> None:
     sent = Changed(10)
     writer, flush = make(sent, 1)
     with pytest.raises(SourceChangedError):
-        await writer.carry(0, flush)
+        await writer.write_flush(0, flush)
     assert not any("whole" in what for what in sent.order)

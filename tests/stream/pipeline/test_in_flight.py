@@ -31,7 +31,7 @@ class Refusing(Unconnected):
         super().__init__()
         self.errors = errors
 
-    async def carry(self, partition: int, _: object) -> None:
+    async def write_flush(self, partition: int, _: object) -> None:
         if partition < len(self.errors):
             raise self.errors[partition]
 
@@ -82,7 +82,7 @@ class Slow(Unconnected):
         self.carried: list[int] = []
         self.written = asyncio.Event()
 
-    async def carry(self, partition: int, _: object) -> None:
+    async def write_flush(self, partition: int, _: object) -> None:
         self.carried.append(partition)
         if partition == 0:
             await self.written.wait()
@@ -97,7 +97,7 @@ async def test_a_partition_that_is_given_up_begins_no_flush_while_others_drain()
     assert partitions[1].flight is None
     for _ in range(3):
         slow.start(partitions[1])
-        slow.soon(partitions[1])
+        slow.schedule(partitions[1])
     slow.written.set()
     await draining
     assert slow.carried == [0, 1]

@@ -60,7 +60,7 @@ def obey(pipeline: Pipeline, values: dict[str, list[bytes | None]]) -> "asyncio.
         ]
         for topic, given in values.items()
     }
-    return asyncio.create_task(pipeline._obey(cast("AIOKafkaConsumer", Consumer(found))))
+    return asyncio.create_task(pipeline._read_orders(cast("AIOKafkaConsumer", Consumer(found))))
 
 
 async def test_malformed_orders_are_counted_logged_once_and_skipped(
@@ -112,7 +112,7 @@ async def test_a_failed_task_that_all_depend_on_stops_all_and_asks_for_a_restart
 
     pipeline = make_pipeline()
     engines = pipeline.collections.values()
-    pipeline._spawn(end, pipeline._orders_ended)
+    pipeline._spawn(end, pipeline._report_unread_orders)
     await eventually(lambda: all(engine.problems for engine in engines))
     # Counting needs no orders, and after a restart the task may fail again.
     assert not any(engine.stopped for engine in engines)
