@@ -255,7 +255,7 @@ class Engine:
                 controls=self._controls,
                 known_partitions=known_partitions,
                 now_ms=self._services.clock.steady_ms(),
-                seen=heads,
+                heads_seen=heads,
             )
             self._flights.start(partition)
         self._waits.update(

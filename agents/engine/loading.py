@@ -81,7 +81,7 @@ class Loader:
             self.replicas,
             epoch=secrets.randbelow((1 << 64) - 1) + 1,
             source=self.identity.topic_id(self.config.topics.source),
-            siblings=other_heads,
+            other_heads=other_heads,
         )
         if state is not None and state.base.source not in {b"", state.work.source}:
             raise SourceChangedError(

@@ -44,15 +44,15 @@ class OtherStates:
         """
         try:
             state, fingerprint, windows = split_state(key)
-            found = decode_key(state, key)
-            if value is None or found is None or found.name != HEAD:
+            key_here = decode_key(state, key)
+            if value is None or key_here is None or key_here.name != HEAD:
                 return
-            if not since and found.seq > self._heads.get(state, _NONE).seq:
-                self._heads[state] = decode_head(found, value)
+            if not since and key_here.seq > self._heads.get(state, _NONE).seq:
+                self._heads[state] = decode_head(key_here, value)
         except RecordError:
             return
         if since and fingerprint == self._own and windows != self._windows:
-            self._rivals[windows] = found.seq
+            self._rivals[windows] = key_here.seq
 
     def conflicts(self) -> Mapping[WindowIdentity, int]:
         """Return the last seq, by windows, of states of our spec with other windows.
@@ -64,8 +64,8 @@ class OtherStates:
     def windows(self) -> AbstractSet[WindowIdentity]:
         """Return the other windows that our spec has been counted into, now or earlier."""
         states = [split_state(state) for state in self._heads]
-        found = {windows for _, fingerprint, windows in states if fingerprint == self._own}
-        return (found | self._rivals.keys()) - {self._windows}
+        identities = {windows for _, fingerprint, windows in states if fingerprint == self._own}
+        return (identities | self._rivals.keys()) - {self._windows}
 
     def left_behind(self) -> Sequence[bytes]:
         """Return the fingerprints of specs, neither ours nor accepted, that never handed over."""

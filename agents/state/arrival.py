@@ -76,8 +76,8 @@ class Dates:
         if self.since_ms is not None:
             guesses = np.maximum(guesses, self.since_ms + ahead_ms)
         step = (np.cumsum(dated) - dated)[len(self.before) :] - first
-        known = guesses[np.minimum(step // _STEP, len(guesses) - 1)]
-        return Arrivals(now_ms, np.minimum(known, now_ms))
+        guess = guesses[np.minimum(step // _STEP, len(guesses) - 1)]
+        return Arrivals(now_ms, np.minimum(guess, now_ms))
 
 
 def _guesses(times_ms: Integers, first: int) -> Integers:
@@ -87,15 +87,15 @@ def _guesses(times_ms: Integers, first: int) -> Integers:
     """
     places = np.arange(first, max(first + 1, len(times_ms)), _STEP)
     guesses = np.full(len(places), times_ms[:MEMORY].min())
-    known = places >= MEMORY
-    if known.any():
+    has_memory = places >= MEMORY
+    if has_memory.any():
         least, middle = times_ms.min(), (MEMORY - 1) // 2
         since = times_ms - least
         if since.max() <= np.iinfo(np.int32).max:
             # Numpy selects among these several times as fast.
             since = since.astype(np.int32)
-        before = since[places[known, np.newaxis] + np.arange(-MEMORY, 0)]
-        guesses[known] = least + np.partition(before, middle, axis=1)[:, middle]
+        before = since[places[has_memory, np.newaxis] + np.arange(-MEMORY, 0)]
+        guesses[has_memory] = least + np.partition(before, middle, axis=1)[:, middle]
     return guesses
 
 

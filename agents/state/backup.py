@@ -29,13 +29,13 @@ def fits(context: Context, heads: Sequence[Head], *, running: bool) -> bool:
     first, window = heads[0], context.window
     included = max(1, first.partitions)
     decided = max(window.closing(first.final), first.grouped, first.gathered)
-    kept = NEVER if first.published == NEVER else first.published * window.hop_panes
+    first_kept = NEVER if first.published == NEVER else first.published * window.hop_panes
     for partition, head in enumerate(heads[1:], 1):
         if partition >= included and head.seq:
             return False
         if partition < included and head.closed < decided and (running or head.seq):
             return False
-        if head.gathered > first.gathered or head.expired > kept:
+        if head.gathered > first.gathered or head.expired > first_kept:
             return False
     return True
 

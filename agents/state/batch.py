@@ -121,13 +121,13 @@ def read_batch(
             reader.null(place)
         else:
             lengths.setdefault(len(value), []).append(place)
-    others: list[int] = []
+    single: list[int] = []
     for length, places in lengths.items():
         if reports := _reports(spec, length, len(places)):
-            others += reader.matrix(values, places, reports)
+            single += reader.matrix(values, places, reports)
         else:
-            others += places
-    reader.frames(values, sorted(others))
+            single += places
+    reader.frames(values, sorted(single))
     return reader.batch()
 
 
@@ -166,10 +166,10 @@ class _Reader:
         """Return whether a message is left to another state, judging by its header alone."""
         elsewhere = self._decided is not None and place not in self._decided
         try:
-            found = frame_fingerprint(data)
+            fingerprint = frame_fingerprint(data)
         except FrameError:
             return elsewhere
-        return found in self._accept or (elsewhere and found != self._fingerprint)
+        return fingerprint in self._accept or (elsewhere and fingerprint != self._fingerprint)
 
     def frames(self, values: Sequence[bytes | None], places: Sequence[int]) -> None:
         """Read messages one by one."""
@@ -195,20 +195,20 @@ class _Reader:
         heads = rows[:, : _HEAD.itemsize].copy().view(_HEAD)[:, 0]
         ours = heads["fingerprint"] == int.from_bytes(self._fingerprint, "little")
         fits = ours & (heads["start"] == _SINGLE) & (heads["count"] == reports)
-        others: list[int] = message[~fits].tolist()
-        if others:
+        unfit: list[int] = message[~fits].tolist()
+        if unfit:
             rows, heads, message = rows[fits], heads[fits], message[fits]
         self._messages.append(message)
         self._times.append(heads["time_ms"].astype(np.int64))
         self._counts.append(np.full(len(rows), reports, dtype=np.int64))
         self._payloads.append(rows[:, _HEAD.itemsize :].reshape(-1, self._bytes))
-        return others
+        return unfit
 
     def batch(self) -> ReportBatch:
         """Return all runs in the order of classification."""
         message, time_ms, count = (
-            np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
-            for parts in (self._messages, self._times, self._counts)
+            np.concatenate(arrays) if arrays else np.empty(0, dtype=np.int64)
+            for arrays in (self._messages, self._times, self._counts)
         )
         empty = np.empty((0, self._bytes), dtype=np.uint8)
         payload = np.concatenate(self._payloads) if self._payloads else empty
@@ -216,9 +216,13 @@ class _Reader:
         # overflows.
         again, earlier = message[1:] == message[:-1], time_ms[1:] < time_ms[:-1]
         if np.any((message[1:] < message[:-1]) | (again & earlier)):
-            order = np.lexsort((time_ms, message))
-            start = (np.cumsum(count) - count)[order]
-            message, time_ms, count = message[order], time_ms[order], count[order]
+            places_in_order = np.lexsort((time_ms, message))
+            start = (np.cumsum(count) - count)[places_in_order]
+            message, time_ms, count = (
+                message[places_in_order],
+                time_ms[places_in_order],
+                count[places_in_order],
+            )
             ahead = np.cumsum(count) - count
             payload = payload[np.repeat(start - ahead, count) + np.arange(len(payload))]
         return ReportBatch(

@@ -38,7 +38,7 @@ def blocks_of_reports(spec: CollectionSpec) -> Integers | None:
 
 
 def merged_blocks(reports: Integers, minimum: int) -> Merged:
-    """Return which blocks of a part are merged, bool `(blocks,)`, given its `reports` by block.
+    """Return which blocks of a group are merged, bool `(blocks,)`, given its `reports` by block.
 
     The merged blocks together hold at least `minimum` reports, or they are all blocks. Every other
     block holds at least `minimum` reports itself.
@@ -51,9 +51,9 @@ def merged_blocks(reports: Integers, minimum: int) -> Merged:
 
 
 def add_parts(
-    spec: CollectionSpec, minimum: int, parts: Iterable[Statistic]
+    spec: CollectionSpec, minimum: int, statistics: Iterable[Statistic]
 ) -> tuple[Statistic, Merged | None]:
-    """Return the masked sum of the parts' statistics, and which blocks are merged in it.
+    """Return the masked sum of the groups' statistics, and which blocks are merged in it.
 
     The second item is None if no block is merged. The first entry of the first merged block holds
     the number of reports of all merged blocks.
@@ -63,9 +63,9 @@ def add_parts(
         raise ValueError(f"expected reports that disclose a block, got {spec.mechanism.id}")
     total = spec.mechanism.empty()
     merged = np.zeros(int(block.max()) + 1, dtype=np.bool_)
-    for part in parts:
-        total += part
-        merged |= merged_blocks(spec.mechanism.decoder.group_reports(part), minimum)
+    for statistic in statistics:
+        total += statistic
+        merged |= merged_blocks(spec.mechanism.decoder.group_reports(statistic), minimum)
     if not merged.any():
         return total, None
     hidden = merged[block]

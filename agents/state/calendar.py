@@ -74,8 +74,10 @@ class Calendar:
 
     def days(self, times_ms: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the same of many moments, int64 of the same shape."""
-        known, place = np.unique(times_ms // DAY_MS, return_inverse=True)
-        starts = np.array([(self.start(day), self.start(day + 1)) for day in known.tolist()])
+        distinct_days, place = np.unique(times_ms // DAY_MS, return_inverse=True)
+        starts = np.array(
+            [(self.start(day), self.start(day + 1)) for day in distinct_days.tolist()]
+        )
         begun = times_ms[..., None] >= starts.reshape(-1, 2)[place.reshape(times_ms.shape)]
         days: NDArray[np.int64] = times_ms // DAY_MS - 1 + begun.sum(axis=-1)
         return days
@@ -132,7 +134,7 @@ def offsets_divisor_ms(name: str) -> int:
         for year in range(1970, 2101)
         for month in range(1, 13)
     )
-    return gcd(DAY_MS, *(1000 * _offset_seconds(one) for one in months))
+    return gcd(DAY_MS, *(1000 * _offset_seconds(month_s) for month_s in months))
 
 
 @lru_cache(_CACHED_DAYS)
@@ -147,8 +149,8 @@ def _day_start(timezone: str, day: int) -> int:
         return 1000 * (midnight_s - before)
     # The zone's clocks skipped midnight: the day begins with that change, which lies in between.
     changes = range(midnight_s - after, midnight_s - before)
-    found = bisect_left(changes, True, key=lambda at_s: _local_second(zone, at_s) >= midnight_s)
-    return 1000 * (midnight_s - after + found)
+    index = bisect_left(changes, True, key=lambda at_s: _local_second(zone, at_s) >= midnight_s)
+    return 1000 * (midnight_s - after + index)
 
 
 def _local_second(zone: tzinfo, at_s: int) -> int:

@@ -181,8 +181,8 @@ class _CountCells(CellKind):
             values.counts.load(name.number, name.chunk, read(name))
 
     def encode(self, values: CellValues, name: Name) -> bytes:
-        gathered = values.encoded.get(name)
-        return values.counts.value(name.number, name.chunk) if gathered is None else gathered
+        merged = values.encoded.get(name)
+        return values.counts.value(name.number, name.chunk) if merged is None else merged
 
     def drop(self, values: CellValues, name: Name) -> None:
         values.counts.drop(name.number)
@@ -258,11 +258,11 @@ class _PartCells(CellKind):
     """Panes of which answers hold all or none, for records by attribute."""
 
     def merge(self, sums: PaneSums, cell: CellRecord, sign: int) -> None:
-        parts = sums.parts[cell.name.chunk]
+        groups = sums.parts[cell.name.chunk]
         if sign > 0:
-            parts.load(cell.name.number, cell.start)
+            groups.load(cell.name.number, cell.start)
         else:
-            parts.discard(cell.name.number + 1)
+            groups.discard(cell.name.number + 1)
 
     def load(self, values: CellValues, name: Name, read: Read) -> None:
         values.parts[name.chunk].load(name.number, read(name))
@@ -275,7 +275,7 @@ class _PartCells(CellKind):
 
 
 class _ReleaseCells(CellKind):
-    """What answers may hold of a pane that is in no part yet."""
+    """What answers may hold of a pane that is in no group yet."""
 
     def merge(self, sums: PaneSums, cell: CellRecord, sign: int) -> None:
         sums.released[cell.name.number] -= sign * released_sum(cell.start)

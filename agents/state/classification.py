@@ -125,11 +125,11 @@ class Classified:
         rejected = dict.fromkeys(REASONS, 0)
         for code in np.unique(self.outcome[self.outcome > LATE]).tolist():
             rejected[OUTCOMES[code]] = int(self.batch.count[self.outcome == code].sum())
-        taken = self.outcome <= LATE
+        decided = self.outcome <= LATE
         if self.why is None:
-            rejected["range"] += int((self.batch.count - self.good_count)[taken].sum())
+            rejected["range"] += int((self.batch.count - self.good_count)[decided].sum())
         else:
-            bad = np.flatnonzero(~self.good & np.repeat(taken, self.batch.count))
+            bad = np.flatnonzero(~self.good & np.repeat(decided, self.batch.count))
             for reason, rows in self.reasons(bad):
                 rejected[reason] += len(rows)
         for _, reason in self.batch.refused:
@@ -153,13 +153,13 @@ def classify(
     *,
     arrived: Arrivals,
     partition: int,
-    seen: Tokens,
+    known_tokens: Tokens,
     witnessed: Sequence[int] = (),
 ) -> Classified:
     """Classify a batch, given the head that it continues and when its messages arrived.
 
-    With `one_report`, `seen` has the tokens that the partition has counted in open panes. With
-    several witnesses, `witnessed` is that of the previous batch.
+    With `one_report`, `known_tokens` are the tokens that the partition has counted in open panes.
+    With several witnesses, `witnessed` is that of the previous batch.
     """
     window, time_ms = context.window, batch.time_ms
     rows, tokens = context.spec.split(batch.payload)
@@ -175,15 +175,15 @@ def classify(
     )
     if context.spec.one_report is not None:
         rule, most = context.spec.one_report, context.tokens_a_pane
-        classified = _one_each(classified, rule, tokens, partition, seen, most)
+        classified = _one_each(classified, rule, tokens, partition, known_tokens, most)
     if not len(time_ms):
         return classified
     moved = np.minimum(time_ms, arrived_ms)
-    taken = np.where((outcome == COUNTED) & (classified.good_count > 0), moved, NEVER)
+    moves = np.where((outcome == COUNTED) & (classified.good_count > 0), moved, NEVER)
     if window.witnesses == 1:
-        clocks = np.maximum.accumulate(np.concatenate(([head.clock], taken)))
+        clocks = np.maximum.accumulate(np.concatenate(([head.clock], moves)))
     else:
-        clocks, witnessed = _witness(window.witnesses, batch.message, taken, witnessed)
+        clocks, witnessed = _witness(window.witnesses, batch.message, moves, witnessed)
         clocks = np.maximum(clocks, head.clock)
     first_open = np.maximum(head.closed, window.panes_of(clocks[:-1] - window.grace_ms))
     outcome[(outcome == COUNTED) & (classified.pane < first_open)] = LATE
@@ -193,23 +193,23 @@ def classify(
 
 
 def _witness(
-    witnesses: int, message: Integers, taken: Integers, witnessed: Sequence[int]
+    witnesses: int, message: Integers, moves: Integers, witnessed: Sequence[int]
 ) -> tuple[Integers, Sequence[int]]:
     """Return the watermark before each run and after all, int64 `(R + 1,)`, and `witnessed`.
 
-    `message` and `taken`, int64 `(R,)`, are the runs' messages and how far each run moves the
+    `message` and `moves`, int64 `(R,)`, are the runs' messages and how far each run moves the
     watermark. A message affects only the messages after it, as a whole.
     """
     starts = np.flatnonzero(np.concatenate(([True], message[1:] != message[:-1])))
     times, clocks = [*witnessed], []
-    for time_ms in np.maximum.reduceat(taken, starts).tolist():
+    for time_ms in np.maximum.reduceat(moves, starts).tolist():
         clocks.append(times[0] if len(times) == witnesses else NEVER)
         if len(times) < witnesses:
             heappush(times, time_ms)
         else:
             heappushpop(times, time_ms)
     last = times[0] if len(times) == witnesses else NEVER
-    before = np.repeat(clocks, np.diff(np.append(starts, len(taken))))
+    before = np.repeat(clocks, np.diff(np.append(starts, len(moves))))
     return np.append(before, last).astype(np.int64), times
 
 
@@ -218,7 +218,7 @@ def _one_each(
     rule: OneReport,
     tokens: NDArray[np.uint8],
     partition: int,
-    seen: Tokens,
+    known_tokens: Tokens,
     most: int,
 ) -> Classified:
     """Keep one good report for each token and pane, the first, and none of another partition's.
@@ -230,12 +230,12 @@ def _one_each(
     batch, numbers = classified.batch, as_numbers(tokens)
     why = np.where(classified.good, COUNTED, REJECTED["range"])
     why[classified.good & (rule.partition(tokens) != partition)] = REJECTED["partition"]
-    asked = (why == COUNTED) & np.repeat(classified.outcome == COUNTED, batch.count)
-    rows = np.flatnonzero(asked)
+    candidates = (why == COUNTED) & np.repeat(classified.outcome == COUNTED, batch.count)
+    rows = np.flatnonzero(candidates)
     panes, of_rows = np.repeat(classified.pane, batch.count)[rows], numbers[rows]
-    repeated = again(panes, of_rows) | seen.repeated(panes, of_rows)
+    repeated = again(panes, of_rows) | known_tokens.repeated(panes, of_rows)
     why[rows[repeated]] = REJECTED["repeated"]
-    why[rows[seen.crowded(panes, of_rows, ~repeated, most)]] = REJECTED["crowded"]
+    why[rows[known_tokens.crowded(panes, of_rows, ~repeated, most)]] = REJECTED["crowded"]
     return replace(classified, good=why == COUNTED, why=why, tokens=numbers)
 
 
@@ -308,11 +308,11 @@ class Delays:
         if not len(outcome):
             return cls()
         delay_ms = classified.arrived_ms - batch.time_ms
-        taken = outcome <= LATE
-        decided = taken | (outcome == REJECTED["future"])
+        rows = outcome <= LATE
+        decided = rows | (outcome == REJECTED["future"])
         late_ms = np.maximum(classified.before - window.starts(classified.pane + 1) + 1, 0)
         return cls(
-            lateness=_bucketed(LATENESS_MS, late_ms, np.where(taken, good, 0)),
+            lateness=_bucketed(LATENESS_MS, late_ms, np.where(rows, good, 0)),
             delay=_bucketed(DELAY_MS, delay_ms, np.where(decided, good, 0)),
         )
 

@@ -67,15 +67,15 @@ def merge_oldest(controls: Sequence[Control]) -> list[Control]:
     Two merged orders close, once both apply, exactly what they closed separately, only later. So
     orders that never apply, however many, neither fill the memory nor displace newer ones.
     """
-    found = list(controls)
-    while len(found) > MOST_ORDERS:
-        first, second, *others = found
+    merged = list(controls)
+    while len(merged) > MOST_ORDERS:
+        first, second, *rest = merged
         ends = {
             partition: max(first.ends.get(partition, 0), second.ends.get(partition, 0))
             for partition in first.ends.keys() | second.ends.keys()
         }
-        found = [Control(max(first.until_ms, second.until_ms), ends), *others]
-    return found
+        merged = [Control(max(first.until_ms, second.until_ms), ends), *rest]
+    return merged
 
 
 class ControlError(ValueError):
@@ -117,19 +117,19 @@ def _read_json(message: bytes) -> Any:
     return json.loads(text)
 
 
-def _ends(given: Any) -> dict[int, int]:
-    if not isinstance(given, dict) or len(given) > _MOST_PARTITIONS:
+def _ends(table: Any) -> dict[int, int]:
+    if not isinstance(table, dict) or len(table) > _MOST_PARTITIONS:
         raise ControlError(f"expected `ends` of at most {_MOST_PARTITIONS} partitions")
-    return {_partition(partition): _offset(end) for partition, end in given.items()}
+    return {_partition(partition): _offset(end) for partition, end in table.items()}
 
 
-def _partition(given: str) -> int:
-    if _PARTITION.fullmatch(given) is None:
+def _partition(text: str) -> int:
+    if _PARTITION.fullmatch(text) is None:
         raise ControlError("expected partition numbers as keys of `ends`")
-    return int(given)
+    return int(text)
 
 
-def _offset(given: Any) -> int:
-    if not isinstance(given, int) or isinstance(given, bool) or not 0 <= given <= _MOST_OFFSET:
+def _offset(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= _MOST_OFFSET:
         raise ControlError("expected an offset of at least 0, and below 2^63")
-    return given
+    return value

@@ -173,7 +173,7 @@ class IdleClock:
     def advance(
         self,
         work: Head,
-        seen: SeenHeads,
+        heads: SeenHeads,
         controls: Iterable[Control],
         *,
         idle: bool,
@@ -186,9 +186,9 @@ class IdleClock:
         window, p = self._window, self._partition
         orders = [c.until_ms + window.grace_ms for c in controls if work.next >= c.ends.get(p, 0)]
         clock = max([work.clock, *orders])
-        elapsed = self._elapsed(clock, work, seen, now_ms)
+        elapsed = self._elapsed(clock, work, heads, now_ms)
         if idle:
-            slowest = seen.slowest_but(p)
+            slowest = heads.slowest_but(p)
             clock = max(clock, elapsed if slowest is None else slowest)
         closed = work.closed
         if clock != self._closed_at_ms:
@@ -197,15 +197,15 @@ class IdleClock:
             return work
         return replace(work, idle=idle, clock=clock, closed=closed)
 
-    def _elapsed(self, own: int, work: Head, seen: SeenHeads, now_ms: int) -> int:
+    def _elapsed(self, own_clock: int, work: Head, heads: SeenHeads, now_ms: int) -> int:
         """Return the time that all partitions have reached if all are idle.
 
         Before the first watermark, time stands still.
         """
-        largest = max(own, seen.largest)
+        largest = max(own_clock, heads.largest)
         if largest == NEVER:
             return NEVER
-        counted = seen.counted - seen.heads[self._partition].n + work.n
+        counted = heads.counted - heads.heads[self._partition].n + work.n
         if counted != self._counted:
             # A report that was sent with the last one may take until a partition would be idle.
             idle_ms = self._window.idle_ms or 0
@@ -240,7 +240,7 @@ def store_finals(
         if closed > work.gathered:
             work = gather(context, cells, work, replicas, closed)
         closed = min(closed, work.gathered)
-    # 2. Panes become parts; an answer has all reports of a part or none.
+    # 2. Panes become groups; an answer has all reports of a group or none.
     if context.minimum > 1:
         work = store_parts(context, cells, work, replicas, closed)
     # 3. Windows become final.
@@ -286,8 +286,8 @@ def _gather_pane(
     totals = [replica.totals(pane) for replica in replicas]
     return cells.gather(
         pane,
-        n=sum(one.n for one in totals),
-        total=sum(one.sum for one in totals),
+        n=sum(count.n for count in totals),
+        total=sum(count.sum for count in totals),
         chunks={
             number: sum_chunks(values, context.chunk_length(number))
             for number, values in chunks.items()
@@ -302,7 +302,7 @@ def store_parts(
     replicas: Sequence[Replica],
     end: int,
 ) -> Head:
-    """Add to partition 0's cells the parts that are complete; return the head including them.
+    """Add to partition 0's cells the groups that are complete; return the head including them.
 
     `replicas` are those of all partitions, whose winning heads have closed the panes below `end`.
     """
@@ -311,13 +311,13 @@ def store_parts(
         return work
     # Panes that are closed everywhere never change, so they need not be examined again.
     cells.examined, grouped = end, work.grouped
-    firsts = [max(parts.last_end(end), oldest) for parts in cells.parts]
+    firsts = [max(groups.last_end(end), oldest) for groups in cells.parts]
     about = sorted(reports_about(context, replicas, min(firsts), end).items())
     for attribute, first in enumerate(firsts):
         reports = [(pane, n[attribute], sum(n)) for pane, n in about if pane >= first]
-        for part in make_parts(context.minimum, reports):
-            cells.add_part(part, attribute)
-            grouped = max(grouped, part.end)
+        for group in make_parts(context.minimum, reports):
+            cells.add_part(group, attribute)
+            grouped = max(grouped, group.end)
     if grouped == work.grouped:
         return work
     cells.drop(Firsts(releases=grouped))
@@ -325,7 +325,7 @@ def store_parts(
 
 
 def make_parts(minimum: int, reports: Iterable[tuple[int, int, int]]) -> Iterator[DisclosureGroup]:
-    """Yield the parts of an attribute, given the closed panes with reports in order.
+    """Yield the groups of an attribute, given the closed panes with reports in order.
 
     Each of these is `(pane, reports about the attribute, reports about all)`.
     """
@@ -342,13 +342,13 @@ def _decide(
     replicas: Sequence[Replica],
     final: int,
     end: int,
-    parts: Sequence[DisclosureGroups],
+    groups: Sequence[DisclosureGroups],
 ) -> tuple[int, list[tuple[int, bytes]]]:
     """Decide windows in `[final, end)`, at most `context.finals_a_step` of them with reports.
 
     Returns the first window not decided, and the new finals' contents by window. `replicas` are
     those of all partitions that finals wait for, all of which have closed the panes of these
-    windows. `parts` must be complete for them.
+    windows. `groups` must be complete for them.
     """
     window = context.window
     first, last = window.first_pane(final), window.closing(end)
@@ -360,7 +360,7 @@ def _decide(
         if len(contents) == context.finals_a_step:
             return number, contents
         try:
-            totals = final_totals(context, replicas, parts, *window.span(number))
+            totals = final_totals(context, replicas, groups, *window.span(number))
         except BehindError:
             # A changelog reader that has started over is catching up.
             return number, contents
@@ -368,10 +368,10 @@ def _decide(
     return end, contents
 
 
-def hand_over(cells: OwnedCells, work: Head, gathered: int) -> Head:
+def hand_over(cells: OwnedCells, work: Head, merged: int) -> Head:
     """Drop from the cells of another partition what partition 0 has gathered; return the head."""
-    gone = work.gone + cells.hand_over(gathered)
-    return replace(work, gathered=gathered, gone=gone)
+    gone = work.gone + cells.hand_over(merged)
+    return replace(work, gathered=merged, gone=gone)
 
 
 def expire(cells: OwnedCells, work: Head, first: int) -> Head:

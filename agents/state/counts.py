@@ -42,12 +42,12 @@ class Counts:
         for place, count in counts:
             number, at = divmod(place, self._chunk)
             touched.add(number)
-            held = chunks.setdefault(number, {})
-            if not isinstance(held, dict) or len(held) >= FEW_ENTRIES:
-                held = self._array(pane, number)
-                held[at] += count
+            chunk = chunks.setdefault(number, {})
+            if not isinstance(chunk, dict) or len(chunk) >= FEW_ENTRIES:
+                chunk = self._array(pane, number)
+                chunk[at] += count
             else:
-                held[at] = held.get(at, 0) + count
+                chunk[at] = chunk.get(at, 0) + count
         return touched
 
     def add(self, pane: int, places: NDArray[np.int64], counts: NDArray[np.int64]) -> Iterator[int]:
@@ -62,16 +62,16 @@ class Counts:
             yield number
 
     def _array(self, pane: int, number: int) -> NDArray[np.int64]:
-        held = self._panes.setdefault(pane, {}).get(number)
-        if isinstance(held, np.ndarray):
-            return held
+        chunk = self._panes.setdefault(pane, {}).get(number)
+        if isinstance(chunk, np.ndarray):
+            return chunk
         length = self._length(number)
-        if isinstance(held, bytes):
-            array = decode_chunk(held, length)
+        if isinstance(chunk, bytes):
+            array = decode_chunk(chunk, length)
         else:
             array = np.zeros(length, dtype=np.int64)
-            if held:
-                array[list(held)] = list(held.values())
+            if chunk:
+                array[list(chunk)] = list(chunk.values())
         while self._array_bytes + array.nbytes > ARRAY_BYTES and self._arrays:
             self._pack(*next(iter(self._arrays)))
         self._panes[pane][number] = array
@@ -89,12 +89,12 @@ class Counts:
 
     def value(self, pane: int, number: int) -> bytes:
         """Return the stored value of a chunk."""
-        held = self._panes[pane][number]
-        if isinstance(held, bytes):
-            return held
-        if isinstance(held, dict):
-            return encode_few(held, self._length(number))
-        return encode_chunk(held)
+        chunk = self._panes[pane][number]
+        if isinstance(chunk, bytes):
+            return chunk
+        if isinstance(chunk, dict):
+            return encode_few(chunk, self._length(number))
+        return encode_chunk(chunk)
 
     def drop(self, pane: int) -> None:
         """Drop a pane; does nothing if it is not held."""

@@ -1,7 +1,7 @@
-"""What partition 0 also stores with `minimum` above 1: parts of closed panes, releases of others.
+"""What partition 0 also stores with `minimum` above 1: groups of closed panes, releases of others.
 
-An answer has all reports of a *part* or none, and of a pane in no part yet what has been *released*
-(`ldpstream.agents.state.view` says why).
+An answer has all reports of a *disclosure group* or none. Of a pane in no group yet it has what has
+been *released* (`ldpstream.agents.state.view` says why).
 """
 
 import struct
@@ -20,7 +20,7 @@ _LEFT_OUT: Final = struct.Struct("<IIq")
 
 
 class DisclosureGroup(NamedTuple):
-    """A part: panes `[first, end)` that are answered together, and their reports in all partitions.
+    """Panes `[first, end)` that are answered together, and their reports in all partitions.
 
     That of an attribute counts the reports about the others, too.
     """
@@ -31,51 +31,51 @@ class DisclosureGroup(NamedTuple):
 
 
 class DisclosureGroups:
-    """A set of parts that do not overlap."""
+    """Disclosure groups that do not overlap."""
 
     def __init__(self) -> None:
         self._ends: list[int] = []
-        self._parts: dict[int, DisclosureGroup] = {}
+        self._groups: dict[int, DisclosureGroup] = {}
 
-    def add(self, part: DisclosureGroup) -> None:
-        """Add a part, which must overlap no other."""
-        if part.end not in self._parts:
-            self._ends.insert(bisect_left(self._ends, part.end), part.end)
-        self._parts[part.end] = part
+    def add(self, group: DisclosureGroup) -> None:
+        """Add a group, which must overlap no other."""
+        if group.end not in self._groups:
+            self._ends.insert(bisect_left(self._ends, group.end), group.end)
+        self._groups[group.end] = group
 
     def load(self, last: int, value: bytes) -> None:
-        """Add a part from its stored value, given its last pane."""
+        """Add a group from its stored value, given its last pane."""
         first, n = decode_part(value)
         self.add(DisclosureGroup(first, last + 1, n))
 
     def value(self, last: int) -> bytes:
-        """Return the stored value of the part with this last pane."""
-        part = self._parts[last + 1]
-        return encode_part(part.first, part.n)
+        """Return the stored value of the group with this last pane."""
+        group = self._groups[last + 1]
+        return encode_part(group.first, group.n)
 
     def discard(self, end: int) -> None:
-        """Remove the part that ends there, if any."""
-        if self._parts.pop(end, None) is not None:
+        """Remove the group that ends there, if any."""
+        if self._groups.pop(end, None) is not None:
             del self._ends[bisect_left(self._ends, end)]
 
     def last_end(self, most: int) -> int:
-        """Return where the last part ends that ends no later than `most`; NEVER without one."""
+        """Return where the last group ends that ends no later than `most`; NEVER without one."""
         at = bisect_right(self._ends, most)
         return self._ends[at - 1] if at else NEVER
 
     def touching(self, first: int, end: int) -> list[DisclosureGroup]:
-        """Return the parts that share panes with `[first, end)`, in order."""
-        found = []
+        """Return the groups that share panes with `[first, end)`, in order."""
+        groups = []
         for at in range(bisect_right(self._ends, first), len(self._ends)):
-            part = self._parts[self._ends[at]]
-            if part.first >= end:
+            group = self._groups[self._ends[at]]
+            if group.first >= end:
                 break
-            found.append(part)
-        return found
+            groups.append(group)
+        return groups
 
 
 class ReleasedPane(NamedTuple):
-    """What answers hold of a pane in no part yet: `n` reports, and the `sum` of their statistic.
+    """What answers hold of a pane in no group yet: `n` reports, and the `sum` of their statistic.
 
     `counted` says how many reports each partition had counted in the pane at that moment, and
     `left_out`, by attribute and partition, how many of the reports in its reserve, from the first
@@ -94,12 +94,12 @@ class ReleasedPane(NamedTuple):
 
 
 def encode_part(first: int, n: int) -> bytes:
-    """Return the value of a part that begins with the pane `first` and holds `n` reports."""
+    """Return the value of a group that begins with the pane `first` and holds `n` reports."""
     return _PART.pack(VERSION, first, n)
 
 
 def decode_part(data: bytes) -> tuple[int, int]:
-    """Return the first pane of a part and how many reports it holds.
+    """Return the first pane of a group and how many reports it holds.
 
     Raises:
         RecordError: if the value is of another version or malformed.

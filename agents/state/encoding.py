@@ -230,16 +230,16 @@ def add_chunks(
         RecordError: if a value is of another version, malformed or of another length.
     """
     for number, data in chunks:
-        part = statistic[number * length : (number + 1) * length]
+        target = statistic[number * length : (number + 1) * length]
         code, stated, total = unpack(_CHUNK, data, "chunk of counts", whole=False)
         kind = code & ~_SPARSE
-        if stated != len(part) or kind >= len(_TYPES):
-            raise RecordError(f"changelog chunk has {stated} counts, expected {len(part)}")
+        if stated != len(target) or kind >= len(_TYPES):
+            raise RecordError(f"changelog chunk has {stated} counts, expected {len(target)}")
         try:
             if code & _SPARSE:
                 used = (len(data) - _CHUNK.size) // (_INDEX.itemsize + _TYPES[kind].itemsize)
                 at = np.frombuffer(data, _INDEX, used, _CHUNK.size)
-                counts = np.zeros(len(part), dtype=np.int64)
+                counts = np.zeros(len(target), dtype=np.int64)
                 counts[at] = np.frombuffer(
                     data, _TYPES[kind], used, _CHUNK.size + used * _INDEX.itemsize
                 )
@@ -249,7 +249,7 @@ def add_chunks(
             raise RecordError("changelog chunk of counts has the wrong length") from error
         if int(counts.sum()) != total:
             raise RecordError("changelog chunk of counts does not add up to its own sum")
-        part += counts
+        target += counts
 
 
 def decode_chunk(data: bytes, length: int) -> NDArray[np.int64]:

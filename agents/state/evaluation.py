@@ -99,14 +99,14 @@ class Evaluation:
             if not key.startswith(self._prefix) and key.startswith(VERSION_BYTE):
                 self._others.add(key, value, since=self.head is not None)
                 continue
-            known = key in self._keys or key in self._staged
-            if value is None and known:
+            is_known = key in self._keys or key in self._staged
+            if value is None and is_known:
                 self._staged[key] = None
-            elif value is not None and (not known or self._staged.get(key, value) is None):
-                held, store = KeptValue(value, len(value)), self._store
+            elif value is not None and (not is_known or self._staged.get(key, value) is None):
+                kept_value, store = KeptValue(value, len(value)), self._store
                 if store is not None and not key.startswith(self._head_prefix):
-                    held = store.keep(key, value)
-                self._staged[key] = offset, held
+                    kept_value = store.keep(key, value)
+                self._staged[key] = offset, kept_value
         if position < end:
             return False
         # 2. There they are evaluated together.
@@ -129,11 +129,11 @@ class Evaluation:
                 continue
             key = decode_key(self._prefix, data)
             assert key is not None
-            offset, held = read
+            offset, kept_value = read
             if key.name == HEAD:
-                heads.append(HeadRecord(data, key.epoch, key.seq, offset, held.start))
+                heads.append(HeadRecord(data, key.epoch, key.seq, offset, kept_value.start))
             else:
-                cell = self._keys[data] = self._cell(data, key, held)
+                cell = self._keys[data] = self._cell(data, key, kept_value)
                 self._undecided.setdefault(key.seq, {})[data] = cell
         # 2. The winner of the largest seq decides which cells are live.
         head = self._elect(heads)
@@ -161,13 +161,13 @@ class Evaluation:
         if self._undecided.get(cell.seq, {}).pop(key, None) is None:
             self._live.remove(cell.name)
 
-    def _cell(self, data: bytes, key: Key, held: KeptValue) -> CellRecord:
+    def _cell(self, data: bytes, key: Key, kept_value: KeptValue) -> CellRecord:
         """Return a cell, sharing its numbers with the previous one: most are of the same flush."""
         epoch, seq = self._numbers
         epoch = epoch if epoch == key.epoch else key.epoch
         seq = seq if seq == key.seq else key.seq
         self._numbers = epoch, seq
-        return CellRecord(data, key.name, epoch, seq, *held)
+        return CellRecord(data, key.name, epoch, seq, *kept_value)
 
     def _elect(self, heads: list[HeadRecord]) -> Head:
         """Return the winner among the heads read and the previous one; the others are dead."""
@@ -232,8 +232,8 @@ class Evaluation:
     def totals(self, pane: int) -> Totals:
         """Return a pane's totals; zeros if it has none."""
         totals = self._live.sums.totals
-        found = totals.get(Name("n", pane)) or totals.get(Name("late", pane))
-        return found or _NOTHING
+        record = totals.get(Name("n", pane)) or totals.get(Name("late", pane))
+        return record or _NOTHING
 
     def chunks(self, pane: int, kind: Kind = "count") -> list[tuple[int, bytes]]:
         """Return the chunks of a pane's cells of this kind, as `(number, value)`."""

@@ -102,14 +102,14 @@ def make_copies(
             offset, value = records[place]
             yield _copy(reason, partition, offset, (value or b"")[:COPY_BYTES])
     total = np.bincount(classified.batch.message, classified.batch.count, len(records)).astype(int)
-    for (place, reason), parts in _concerned(classified).items():
+    for (place, reason), rows in _concerned(classified).items():
         if reason != "late" and not context.copy_rejected:
             continue
         offset, value = records[place]
-        if value is not None and len(value) <= COPY_BYTES and sum(map(len, parts)) == total[place]:
+        if value is not None and len(value) <= COPY_BYTES and sum(map(len, rows)) == total[place]:
             yield _copy(reason, partition, offset, value)
             continue
-        for frame in _frames(context, classified, np.concatenate(parts)):
+        for frame in _frames(context, classified, np.concatenate(rows)):
             yield _copy(reason, partition, offset, frame)
 
 
@@ -127,7 +127,7 @@ def _concerned(classified: Classified) -> dict[tuple[int, str], list[range | Int
     batch, good_count = classified.batch, classified.good_count
     runs = np.flatnonzero((classified.outcome >= LATE) | (good_count < batch.count))
     ends = np.cumsum(batch.count)[runs]
-    found: dict[tuple[int, str], list[range | Integers]] = {}
+    by_copy: dict[tuple[int, str], list[range | Integers]] = {}
     for place, outcome, good, count, end in zip(
         batch.message[runs].tolist(),
         classified.outcome[runs].tolist(),
@@ -138,16 +138,16 @@ def _concerned(classified: Classified) -> dict[tuple[int, str], list[range | Int
     ):
         rows = range(end - count, end)
         if outcome > LATE:
-            found.setdefault((place, OUTCOMES[outcome]), []).append(rows)
+            by_copy.setdefault((place, OUTCOMES[outcome]), []).append(rows)
         elif good == count:
-            found.setdefault((place, "late"), []).append(rows)
+            by_copy.setdefault((place, "late"), []).append(rows)
         else:
-            taken = classified.good[rows.start : end]
-            for reason, bad in classified.reasons(rows.start + np.flatnonzero(~taken)):
-                found.setdefault((place, reason), []).append(bad)
+            places = classified.good[rows.start : end]
+            for reason, bad in classified.reasons(rows.start + np.flatnonzero(~places)):
+                by_copy.setdefault((place, reason), []).append(bad)
             if outcome == LATE and good:
-                found.setdefault((place, "late"), []).append(rows.start + np.flatnonzero(taken))
-    return found
+                by_copy.setdefault((place, "late"), []).append(rows.start + np.flatnonzero(places))
+    return by_copy
 
 
 def _frames(context: Context, classified: Classified, rows: Integers) -> Iterator[bytes]:
@@ -156,6 +156,6 @@ def _frames(context: Context, classified: Classified, rows: Integers) -> Iterato
     run = np.searchsorted(np.cumsum(batch.count), rows, side="right")
     limit = (COPY_BYTES - HEAD_BYTES) // (RUN_BYTES + batch.payload.shape[1])
     for at in range(0, len(rows), limit):
-        part = slice(at, at + limit)
-        times_ms = batch.time_ms[run[part]]
-        yield encode_frame(context.spec.fingerprint, times_ms, batch.payload[rows[part]])
+        piece = slice(at, at + limit)
+        times_ms = batch.time_ms[run[piece]]
+        yield encode_frame(context.spec.fingerprint, times_ms, batch.payload[rows[piece]])

@@ -46,13 +46,13 @@ def windows(context: Context, replicas: Sequence[Replica]) -> list[WindowInfo]:
         BehindError: if a replica is behind another one.
     """
     window = context.window
-    own = check_between(replicas, NEVER, -NEVER)
+    counted_here = check_between(replicas, NEVER, -NEVER)
     n_late: dict[int, tuple[int, int]] = {}
     for replica in replicas:
         for pane in replica.all_panes():
             n, late = n_late.get(pane, (0, 0))
             pane_totals = replica.totals(pane)
-            more = 0 if replica.partition and pane < own else pane_totals.n
+            more = 0 if replica.partition and pane < counted_here else pane_totals.n
             if more or pane_totals.late:
                 n_late[pane] = n + more, late + pane_totals.late
         closed = NEVER if replica.head is None else replica.head.closed
@@ -64,15 +64,15 @@ def windows(context: Context, replicas: Sequence[Replica]) -> list[WindowInfo]:
     final, published = (NEVER, NEVER) if head is None else (head.final, head.published)
     sums_n = [0, *accumulate(n_late[pane][0] for pane in panes)]
     sums_late = [0, *accumulate(n_late[pane][1] for pane in panes)]
-    found, first, end = [], 0, 0
+    listed, first, end = [], 0, 0
     for number in windows_with(window, panes):
-        held = window.panes(number)
-        while first < len(panes) and panes[first] < held.start:
+        window_panes = window.panes(number)
+        while first < len(panes) and panes[first] < window_panes.start:
             first += 1
-        while end < len(panes) and panes[end] < held.stop:
+        while end < len(panes) and panes[end] < window_panes.stop:
             end += 1
         start_ms, end_ms = window.span(number)
-        found.append(
+        listed.append(
             WindowInfo(
                 number,
                 start_ms,
@@ -81,10 +81,10 @@ def windows(context: Context, replicas: Sequence[Replica]) -> list[WindowInfo]:
                 sums_late[end] - sums_late[first],
                 final=number < final,
                 published=number < published,
-                lost=missing_messages(gaps, held.start, held.stop),
+                lost=missing_messages(gaps, window_panes.start, window_panes.stop),
             )
         )
-    return found
+    return listed
 
 
 def open_windows(context: Context, replicas: Sequence[Replica]) -> int | None:
@@ -92,7 +92,7 @@ def open_windows(context: Context, replicas: Sequence[Replica]) -> int | None:
     if any(replica.head is None for replica in replicas):
         return None
     try:
-        return sum(one.n > 0 and not one.published for one in windows(context, replicas))
+        return sum(window.n > 0 and not window.published for window in windows(context, replicas))
     except BehindError:
         return None
 
@@ -113,13 +113,17 @@ def stored_finals(context: Context, replica: Replica, after: int) -> list[int]:
 
 def told_of(context: Context, replicas: Sequence[Replica], window: WindowInfo) -> Hashable:
     """Return a value that changes whenever the answer about an open window may change."""
-    seen = window.n, window.late
+    numbers = window.n, window.late
     if context.minimum <= 1:
-        return seen
+        return numbers
     panes = panes_between(context, window.start_ms, window.end_ms)
     attributes = range(context.attributes)
-    of_each = (replicas[0].parts(one).touching(panes.start, panes.stop) for one in attributes)
-    parts = tuple(part for parts in of_each for part in parts)
-    released = tuple((p, one.n) for p, one in replicas[0].released(panes.start, panes.stop))
+    of_each = (
+        replicas[0].parts(attribute).touching(panes.start, panes.stop) for attribute in attributes
+    )
+    groups = tuple(group for groups in of_each for group in groups)
+    released = tuple(
+        (p, released_pane.n) for p, released_pane in replicas[0].released(panes.start, panes.stop)
+    )
     # The number of all reports is disclosed only if there is nothing else to disclose.
-    return (parts, released, window.late) if parts or released else seen
+    return (groups, released, window.late) if groups or released else numbers

@@ -58,7 +58,7 @@ def included(replicas: Sequence[Replica]) -> int:
 
 
 def loadable(
-    context: Context, partition: int, replicas: Sequence[Replica], siblings: SiblingHeads
+    context: Context, partition: int, replicas: Sequence[Replica], other_heads: SiblingHeads
 ) -> Head | None:
     """Return the stored head of a partition, or None if it cannot be loaded yet.
 
@@ -69,14 +69,14 @@ def loadable(
     if partition >= included(replicas) or behind(replicas):
         return None
     stored = replicas[partition].head
-    return stored if context.accepted or siblings.all_cut_over else None
+    return stored if context.accepted or other_heads.all_cut_over else None
 
 
 def starting_head(
     context: Context,
     head: Head,
     replicas: Sequence[Replica],
-    siblings: SiblingHeads,
+    other_heads: SiblingHeads,
     *,
     source: bytes,
 ) -> Head:
@@ -90,7 +90,7 @@ def starting_head(
     closed = max(context.window.closing(first.final), first.grouped, first.gathered)
     begun = _close_below(context.window, head, closed)
     # 2. Another state may decide part of the source.
-    begun = _cut_over(context, begun, siblings)
+    begun = _cut_over(context, begun, other_heads)
     return replace(begun, source=source or head.source)
 
 
@@ -101,21 +101,21 @@ def _close_below(window: WindowSpec, head: Head, closed: int) -> Head:
     return replace(head, closed=closed, clock=clock)
 
 
-def _cut_over(context: Context, head: Head, siblings: SiblingHeads) -> Head:
+def _cut_over(context: Context, head: Head, other_heads: SiblingHeads) -> Head:
     if not context.accepted:
         # The collection's own state takes back what it had left to others.
         return replace(head, cutover=NEVER) if context.accept else head
     if head.cutover != NEVER:
         return head
     # A state that has read further does not go back for messages left to it.
-    reached = head.next if siblings.own is None else max(head.next, siblings.own.next)
+    reached = head.next if other_heads.own is None else max(head.next, other_heads.own.next)
     return replace(head, cutover=reached)
 
 
-def decided_offsets(head: Head, siblings: SiblingHeads) -> Decided:
+def decided_offsets(head: Head, other_heads: SiblingHeads) -> Decided:
     """Return the offsets that a state decides; `head` is the result of `starting_head`."""
     end = NO_END if head.cutover == NEVER else head.cutover
-    before = [other.cutover for other in siblings.accepted if other.cutover < end]
+    before = [other.cutover for other in other_heads.accepted if other.cutover < end]
     return Decided(max([0, *before]), end)
 
 
@@ -131,14 +131,14 @@ def skip_deleted(
     latest time that the broker may have accepted by now (allowing for this clock being behind the
     broker's), or up to the arrival of the next message (`bound_gap`).
     """
-    lost = max(0, offset - max(work.next, decided.first))
-    if not lost:
+    missing = max(0, offset - max(work.next, decided.first))
+    if not missing:
         return (replace(work, next=offset) if offset > work.next else work), 0
     window = context.window
     latest_ms = now_ms + skew_limit_ms(window.grace_ms) + window.future_ms
-    gap = Gap(work.closed, max(work.closed, window.pane(latest_ms)), lost)
+    gap = Gap(work.closed, max(work.closed, window.pane(latest_ms)), missing)
     gaps = add_gap(work.gaps, gap)
-    return replace(work, next=offset, lost=work.lost + lost, gaps=gaps), lost
+    return replace(work, next=offset, lost=work.lost + missing, gaps=gaps), missing
 
 
 def bound_gap(context: Context, work: Head, gap: Gap, arrived: Arrivals, *, now_ms: int) -> Head:

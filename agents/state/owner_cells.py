@@ -46,7 +46,7 @@ class OwnedCells:
         self._index = PaneIndex(context.window)
         self._dirty: set[Name] = set()
         self._handed_over = handed_over
-        # Panes below it, all closed, are in parts or have too few reports for one.
+        # Panes below it, all closed, are in groups or have too few reports for one.
         self.examined = NEVER
         self._scratch = self._mechanism.empty()
         self._values = CellValues(context, head)
@@ -150,10 +150,10 @@ class OwnedCells:
         for window in [window for window in finals if window < published]:
             del finals[window]
 
-    def add_part(self, part: DisclosureGroup, attribute: int = 0) -> None:
-        """Add a part, which is written with the next flush."""
-        self.parts[attribute].add(part)
-        self._touch(Name("part", part.end - 1, attribute))
+    def add_part(self, group: DisclosureGroup, attribute: int = 0) -> None:
+        """Add a group, which is written with the next flush."""
+        self.parts[attribute].add(group)
+        self._touch(Name("part", group.end - 1, attribute))
 
     def release(self, pane: int, release: ReleasedPane, chunks: Mapping[int, bytes]) -> None:
         """Replace a pane's release, given its changed chunks."""

@@ -93,21 +93,21 @@ class Partition:
         *,
         epoch: int,
         source: bytes = b"",
-        siblings: SiblingHeads = ALONE,
+        other_heads: SiblingHeads = ALONE,
     ) -> Self | None:
         """Load a partition from its replica; return None while it is not `loadable`.
 
         `epoch` is a new random integer in `1..2^64-1`. `source` is the id of the source topic,
-        which the caller has compared with the one in the replica's head. `siblings` has the heads
-        of the collection's other states.
+        which the caller has compared with the one in the replica's head. `other_heads` are those of
+        the collection's other states.
         """
-        stored = loadable(context, partition, replicas, siblings)
+        stored = loadable(context, partition, replicas, other_heads)
         if stored is None:
             return None
         self = cls(context, replicas[partition], stored, epoch=epoch)
-        self.work = starting_head(context, stored, replicas, siblings, source=source)
+        self.work = starting_head(context, stored, replicas, other_heads, source=source)
         self._changed = self.work.cutover != stored.cutover
-        self._decided = decided_offsets(self.work, siblings)
+        self._decided = decided_offsets(self.work, other_heads)
         return self
 
     @property
@@ -182,7 +182,7 @@ class Partition:
             self.work,
             arrived=arrived,
             partition=self.partition,
-            seen=self._cells.tokens,
+            known_tokens=self._cells.tokens,
             witnessed=self._witnessed,
         )
 
@@ -196,11 +196,11 @@ class Partition:
         """
         self._expect(offset)
         before, context = self.work, self._context
-        self.work, lost = skip_deleted(context, before, offset, self._decided, now_ms=now_ms)
-        if lost:
+        self.work, missing = skip_deleted(context, before, offset, self._decided, now_ms=now_ms)
+        if missing:
             self._open_gap = self.work.gaps[-1]
         self._changed |= self.work is not before
-        return lost
+        return missing
 
     def read_to(self, offset: int, *, end: int, asked_ms: int | None) -> None:
         """Note that a fetch covering all of the source below `offset` has been ingested.
@@ -256,25 +256,25 @@ class Partition:
         controls: Sequence[Control],
         known_partitions: int,
         now_ms: int,
-        seen: SeenHeads | None = None,
+        heads_seen: SeenHeads | None = None,
     ) -> None:
         """Advance time: idle closing, `close`, finals and releases (partition 0), expiry.
 
         `replicas` are those of all partitions and `known_partitions` is the source's number of
-        partitions according to the group's metadata. `now_ms` is from a monotonic clock. `seen` is
-        `SeenHeads.of` these replicas, for callers that compute it once for many partitions.
+        partitions according to the group's metadata. `now_ms` is from a monotonic clock.
+        `heads_seen` is `SeenHeads.of` these replicas, for callers that have many partitions.
         """
         if self.work.n != self._counted:
             self._counted, self._counted_ms = self.work.n, now_ms
         replicas = replicas[:known_partitions]
-        seen = seen or SeenHeads.of(replicas)
-        heads = seen.heads
+        heads_seen = heads_seen or SeenHeads.of(replicas)
+        heads = heads_seen.heads
         if len(heads) < known_partitions:
             return
         # 1. Time passes without reports: the partition is idle, or ordered to close panes.
         before, window = self.work, self._context.window
         idle = window.idle_ms is not None and self._is_idle(window.idle_ms, now_ms)
-        self.work = self._clock.advance(before, seen, controls, idle=idle, now_ms=now_ms)
+        self.work = self._clock.advance(before, heads_seen, controls, idle=idle, now_ms=now_ms)
         # 2. Partition 0 stores what all have closed; the others leave to it what it has stored.
         if self.partition == 0:
             self._decide(replicas, heads)
@@ -286,16 +286,16 @@ class Partition:
             if handed_over > self.work.gathered:
                 self.work = hand_over(self._cells, self.work, handed_over)
         # 3. A pane is kept until its retention is over and all its windows are published.
-        kept = min(window.expired(self.work.clock), heads[0].published * window.hop_panes)
-        if kept > self.work.expired:
-            self.work = expire(self._cells, self.work, kept)
+        first_kept = min(window.expired(self.work.clock), heads[0].published * window.hop_panes)
+        if first_kept > self.work.expired:
+            self.work = expire(self._cells, self.work, first_kept)
         # 4. Time alone is not worth a flush, unless a pane closes or the partition becomes idle.
-        now, said = self.work, self.flight or self.base
+        now, written = self.work, self.flight or self.base
         if now is not before:
             moved = replace(
                 before, clock=now.clock, expired=now.expired, gathered=now.gathered, idle=now.idle
             )
-            self._changed |= now != moved or (now.idle and not said.idle)
+            self._changed |= now != moved or (now.idle and not written.idle)
 
     def _decide(self, replicas: Sequence[Replica], heads: Sequence[Head]) -> None:
         self.work = store_finals(self._context, self._cells, self.work, replicas, heads)
@@ -320,21 +320,21 @@ class Partition:
 
     def settle(self) -> Settled:
         """Return who won (steps 3 and 4), by our own replica; after LOST, drop this object."""
-        seen, before, won = self._replica.head, self.base, self.flight
+        newest, before, flushed = self._replica.head, self.base, self.flight
         if self._torn:
             return Settled.LOST
-        if seen is None or seen.seq <= before.seq:
+        if newest is None or newest.seq <= before.seq:
             return Settled.WAITING
-        if won is None or (seen.epoch, seen.seq) != (won.epoch, won.seq):
+        if flushed is None or (newest.epoch, newest.seq) != (flushed.epoch, flushed.seq):
             return Settled.LOST
-        self.base, self.flight = won, None
-        rejected = Counter(won.rejected)
+        self.base, self.flight = flushed, None
+        rejected = Counter(flushed.rejected)
         rejected.subtract(before.rejected)
         self.outcome = Outcome(
-            counted=won.n - before.n,
-            late=won.late - before.late,
+            counted=flushed.n - before.n,
+            late=flushed.late - before.late,
             rejected={reason: count for reason, count in rejected.items() if count},
-            lost_offsets=won.lost - before.lost,
+            lost_offsets=flushed.lost - before.lost,
             delays=self._sent_delays,
         )
         return Settled.WON

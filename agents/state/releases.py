@@ -62,7 +62,7 @@ class Releases:
         self._quiet: dict[int, tuple[int, int]] = {}
 
     def release(self, replicas: Sequence[Replica], work: Head, *, now_ms: int) -> bool:
-        """Release what is ready in panes that are in no part; return whether anything was.
+        """Release what is ready in panes that are in no group; return whether anything was.
 
         `replicas` are those of all partitions, `work` the head in memory of partition 0. Within
         `release_ms` of the last release it releases only of panes that get no more reports, so that
@@ -74,7 +74,7 @@ class Releases:
         if _within(self._looked_ms, min(release_ms, _LOOK_MS), now_ms=now_ms):
             return False
         self._looked_ms = now_ms
-        # Gathered panes that are in no part have too few reports, even together.
+        # Gathered panes that are in no group have too few reports, even together.
         first = max(work.grouped, work.gathered, expired(replicas))
         self._forget(first)
         early = _within(self._released_ms, release_ms, now_ms=now_ms)
@@ -87,8 +87,8 @@ class Releases:
         return released
 
     def _is_quiet(self, pane: int, n: int, now_ms: int) -> bool:
-        known, since_ms = self._quiet.get(pane, (0, now_ms))
-        if known != n:
+        number, since_ms = self._quiet.get(pane, (0, now_ms))
+        if number != n:
             since_ms = now_ms
         self._quiet[pane] = n, since_ms
         return now_ms - since_ms >= _QUIET_MS
@@ -130,9 +130,9 @@ class Releases:
             return False
         # 3. All but what is left out.
         total -= reserves.statistic({of: few for of, few in left_out.items() if of[0] in ready})
-        for attribute, own in enumerate(mechanism.slices):
+        for attribute, rows in enumerate(mechanism.slices):
             if attribute not in ready:
-                total[own] = before[own]
+                total[rows] = before[rows]
         self._release(
             pane, total, ReleasedPane(sum(had), int(total.sum()), dict(counted), left_out)
         )
@@ -155,13 +155,13 @@ class Releases:
 
     def _release(self, pane: int, statistic: Statistic, release: ReleasedPane) -> None:
         """Add a release to the cells, with its changed chunks."""
-        known, length, changed = self._chunks[pane], self._context.chunk, {}
+        released, length, changed = self._chunks[pane], self._context.chunk, {}
         for number, start in enumerate(range(0, len(statistic), length)):
-            part = statistic[start : start + length]
-            if number in known or part.any():
-                value = encode_chunk(part)
-                if known.get(number) != value:
-                    known[number] = changed[number] = value
+            rows = statistic[start : start + length]
+            if number in released or rows.any():
+                value = encode_chunk(rows)
+                if released.get(number) != value:
+                    released[number] = changed[number] = value
         self._cells.release(pane, release, changed)
 
 
@@ -186,8 +186,8 @@ class Reserved:
         """
         chosen: dict[int, int] = {}
         for partition, attributes in enumerate(self.attributes):
-            found = int(np.count_nonzero(attributes == attribute))
-            if few := min(found, minimum - sum(chosen.values())):
+            number = int(np.count_nonzero(attributes == attribute))
+            if few := min(number, minimum - sum(chosen.values())):
                 chosen[partition] = few
         return chosen
 
@@ -211,10 +211,10 @@ def _of_attribute(left_out: Mapping[tuple[int, int], int], attribute: int) -> di
 
 def _counted(replicas: Sequence[Replica], first: int) -> dict[int, dict[int, int]]:
     """Return, by pane from `first` on, how many reports each partition has counted in it."""
-    found: dict[int, dict[int, int]] = {}
+    counts: dict[int, dict[int, int]] = {}
     for partition, replica in enumerate(replicas):
         for pane in replica.panes(first, _END):
             n = replica.totals(pane).n
             if n:
-                found.setdefault(pane, {})[partition] = n
-    return found
+                counts.setdefault(pane, {})[partition] = n
+    return counts

@@ -43,25 +43,25 @@ class Replica(Evaluation):
             them.
         """
         self._store = store
-        found = store.resume()
-        if found is None:
+        evaluated = store.resume()
+        if evaluated is None:
             return 0
-        self._last, self._winner = Head(), found.winner
-        if found.winner is not None:
-            self._keys[found.winner.key] = None
-            _, epoch, seq, _, value = found.winner
+        self._last, self._winner = Head(), evaluated.winner
+        if evaluated.winner is not None:
+            self._keys[evaluated.winner.key] = None
+            _, epoch, seq, _, value = evaluated.winner
             self._last = decode_head(Key(HEAD, epoch, seq), value)
-        for data, held in found.known.items():
-            key = None if held is None else decode_key(self._prefix, data)
-            if held is None or key is None:
+        for data, kept_value in evaluated.known.items():
+            key = None if kept_value is None else decode_key(self._prefix, data)
+            if kept_value is None or key is None:
                 self._keys[data] = self._dead[data] = None
                 continue
-            cell = self._keys[data] = self._cell(data, key, held)
+            cell = self._keys[data] = self._cell(data, key, kept_value)
             if cell.seq > self._last.seq:
                 self._undecided.setdefault(cell.seq, {})[data] = cell
             else:
                 self._live.add(cell)
-        return found.position
+        return evaluated.position
 
     def restart(self) -> None:
         """Forget everything, to read the log from its beginning."""
@@ -97,7 +97,7 @@ class Replica(Evaluation):
         return self.panes(NEVER, -NEVER)
 
     def parts(self, attribute: int = 0) -> DisclosureGroups:
-        """Return partition 0's unexpired parts, for records those of an attribute.
+        """Return partition 0's unexpired groups, for records those of an attribute.
 
         Empty until the end of the log has been reached.
         """
@@ -105,12 +105,12 @@ class Replica(Evaluation):
 
     def released(self, first: int, end: int) -> list[tuple[int, ReleasedPane]]:
         """Return the releases of panes in `[first, end)`, as `(pane, release)` in order."""
-        found = []
+        panes = []
         for pane in [] if self.head is None else self._live.index.between(first, end, "release"):
             name = Name("release", pane)
             if name in self.cells:
-                found.append((pane, decode_release(self.value(name))))
-        return found
+                panes.append((pane, decode_release(self.value(name))))
+        return panes
 
     def released_chunks(self, pane: int) -> list[tuple[int, bytes]]:
         """Return the chunks of a release's statistic, as `(number, value)`."""
@@ -180,12 +180,12 @@ def check_between(replicas: Sequence[Replica], first: int, end: int) -> int:
 
 def counted(replicas: Iterable[Replica], first: int, end: int) -> Counter[int]:
     """Return, by pane of `[first, end)`, how many reports these replicas show, if any."""
-    found: Counter[int] = Counter()
+    reports: Counter[int] = Counter()
     for replica in replicas:
         for pane in replica.panes(first, end):
             if n := replica.totals(pane).n:
-                found[pane] += n
-    return found
+                reports[pane] += n
+    return reports
 
 
 def reports_by_pane(replicas: Sequence[Replica], first: int, end: int) -> Counter[int]:
@@ -194,8 +194,8 @@ def reports_by_pane(replicas: Sequence[Replica], first: int, end: int) -> Counte
     Raises:
         BehindError: if a replica is behind another one.
     """
-    own = check_between(replicas, first, end)
-    return counted(replicas[:1], first, end) + counted(replicas[1:], max(first, own), end)
+    first_counted = check_between(replicas, first, end)
+    return counted(replicas[:1], first, end) + counted(replicas[1:], max(first, first_counted), end)
 
 
 def missing_between(replicas: Iterable[Replica], first: int, end: int) -> MissingMessages:

@@ -32,7 +32,7 @@ def decode_reserve(mechanism: Mechanism, stored: Mapping[int, bytes]) -> Rows:
     Raises:
         RecordError: for a chunk of another version, or chunks that no owner can have written.
     """
-    width, parts = mechanism.report_bytes, []
+    width, arrays = mechanism.report_bytes, []
     if sorted(stored) != [*range(len(stored))]:
         raise RecordError("changelog chunks of a reserve have a gap")
     for _, value in sorted(stored.items()):
@@ -40,8 +40,8 @@ def decode_reserve(mechanism: Mechanism, stored: Mapping[int, bytes]) -> Rows:
             raise other_version(value, "chunk of a reserve")
         if len(value) < 2 or (len(value) - 1) % width:
             raise RecordError("changelog chunk of a reserve has the wrong length")
-        parts.append(value[1:])
-    return np.frombuffer(b"".join(parts), dtype=np.uint8).reshape(-1, width)
+        arrays.append(value[1:])
+    return np.frombuffer(b"".join(arrays), dtype=np.uint8).reshape(-1, width)
 
 
 class Reserves:
@@ -104,7 +104,7 @@ def _first_of_each(attributes: NDArray[np.int64], most: NDArray[np.int64]) -> ND
     """Return the places of the first `most[a]` reports about each attribute a, in order."""
     places = np.flatnonzero(most[attributes])
     # NumPy sorts 16-bit integers by radix sort, in linear time; a mechanism has 256 attributes.
-    order = places[np.argsort(attributes[places].astype(np.uint16), kind="stable")]
+    places_in_order = places[np.argsort(attributes[places].astype(np.uint16), kind="stable")]
     counts = np.bincount(attributes[places], minlength=len(most))
-    rank = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return np.sort(order[rank < most[attributes[order]]])
+    rank = np.arange(len(places_in_order)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return np.sort(places_in_order[rank < most[attributes[places_in_order]]])

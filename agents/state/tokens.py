@@ -34,15 +34,15 @@ def encode_tokens(tokens: Numbers) -> bytes:
     return VERSION_BYTE + tokens.astype(_STORED, copy=False).tobytes()
 
 
-def token_count(held: KeptValue) -> int:
+def token_count(kept_value: KeptValue) -> int:
     """Return how many tokens a chunk's value holds.
 
     Raises:
         RecordError: if it is of another version or no chunk.
     """
-    if held.start[:1] != VERSION_BYTE:
-        raise other_version(held.start, "chunk of tokens")
-    count, rest = divmod(held.size_bytes - 1, TOKEN_BYTES)
+    if kept_value.start[:1] != VERSION_BYTE:
+        raise other_version(kept_value.start, "chunk of tokens")
+    count, rest = divmod(kept_value.size_bytes - 1, TOKEN_BYTES)
     if rest or count < 1:
         raise RecordError("changelog chunk of tokens has the wrong length")
     return count
@@ -60,14 +60,14 @@ def decode_tokens(data: bytes) -> Numbers:
 
 def again(panes: NDArray[np.int64], tokens: Numbers) -> NDArray[np.bool_]:
     """Return, bool `(n,)`, which of n tokens repeat an earlier one of the same pane."""
-    found = np.zeros(len(tokens), dtype=np.bool_)
+    repeats = np.zeros(len(tokens), dtype=np.bool_)
     ordered = np.sort(tokens)
     if np.any(ordered[1:] == ordered[:-1]):
         # lexsort is stable: equal pairs keep their order.
-        order = np.lexsort((tokens, panes))
-        tokens, panes = tokens[order], panes[order]
-        found[order[1:]] = (tokens[1:] == tokens[:-1]) & (panes[1:] == panes[:-1])
-    return found
+        places_in_order = np.lexsort((tokens, panes))
+        tokens, panes = tokens[places_in_order], panes[places_in_order]
+        repeats[places_in_order[1:]] = (tokens[1:] == tokens[:-1]) & (panes[1:] == panes[:-1])
+    return repeats
 
 
 def _by_pane(panes: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.int64]]]:
@@ -75,9 +75,9 @@ def _by_pane(panes: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.int64]]
 
     Uses one sort instead of a scan for each pane: a message may name 65,535 panes.
     """
-    order = np.argsort(panes, kind="stable")
-    numbers, starts = np.unique(panes[order], return_index=True)
-    yield from zip(numbers.tolist(), np.split(order, starts[1:]), strict=True)
+    places_in_order = np.argsort(panes, kind="stable")
+    numbers, starts = np.unique(panes[places_in_order], return_index=True)
+    yield from zip(numbers.tolist(), np.split(places_in_order, starts[1:]), strict=True)
 
 
 class _Pane:
@@ -101,12 +101,12 @@ class _Pane:
         """Return which of these tokens the pane has."""
         # Sorted, so that consecutive searches touch the same memory.
         ordered = np.sort(tokens)
-        found = np.zeros(len(tokens), dtype=np.bool_)
+        known = np.zeros(len(tokens), dtype=np.bool_)
         for run in self.runs:
             place = np.searchsorted(run, ordered)
             place[place == len(run)] = 0
-            found |= run[place] == ordered
-        return np.isin(tokens, ordered[found]) if found.any() else found
+            known |= run[place] == ordered
+        return np.isin(tokens, ordered[known]) if known.any() else known
 
     def add(self, tokens: Numbers) -> range:
         """Add tokens that are not present; return the numbers of the chunks touched."""
@@ -158,16 +158,16 @@ class Tokens:
 
     def repeated(self, panes: NDArray[np.int64], tokens: Numbers) -> NDArray[np.bool_]:
         """Return, bool `(n,)`, which of n tokens have been counted in their panes, `(n,)`."""
-        found = np.zeros(len(tokens), dtype=np.bool_)
+        repeats = np.zeros(len(tokens), dtype=np.bool_)
         if not len(panes):
-            return found
+            return repeats
         if (panes == panes[0]).all():
             alone = self._panes.get(int(panes[0]))
-            return found if alone is None else alone.has(tokens)
+            return repeats if alone is None else alone.has(tokens)
         for pane, rows in _by_pane(panes):
-            if held := self._panes.get(pane):
-                found[rows] = held.has(tokens[rows])
-        return found
+            if pane_tokens := self._panes.get(pane):
+                repeats[rows] = pane_tokens.has(tokens[rows])
+        return repeats
 
     def crowded(
         self, panes: NDArray[np.int64], tokens: Numbers, new: NDArray[np.bool_], most: int
@@ -177,27 +177,27 @@ class Tokens:
         A pane holds at most `most` tokens. Those in `new`, bool `(n,)`, are not present yet and are
         the first of their token and pane; a repeat does not fit if the first did not.
         """
-        found = np.zeros(len(tokens), dtype=np.bool_)
+        crowded_tokens = np.zeros(len(tokens), dtype=np.bool_)
         if self._fullest + len(tokens) <= most or not new.any():
-            return found
+            return crowded_tokens
         places = np.flatnonzero(new)
         for pane, some in _by_pane(panes[places]):
-            held = self._panes.get(pane)
-            room = max(0, most - (0 if held is None else held.count))
-            found[places[some[room:]]] = True
-        if found.any():
+            pane_tokens = self._panes.get(pane)
+            room = max(0, most - (0 if pane_tokens is None else pane_tokens.count))
+            crowded_tokens[places[some[room:]]] = True
+        if crowded_tokens.any():
             pairs = np.rec.fromarrays((panes, tokens))
-            found = np.isin(pairs, pairs[found])
-        return found
+            crowded_tokens = np.isin(pairs, pairs[crowded_tokens])
+        return crowded_tokens
 
     def add(self, pane: int, tokens: Numbers) -> range:
         """Add the tokens of counted reports to a pane; return the numbers of the chunks touched."""
-        held = self._panes.get(pane)
-        if held is None:
-            held = self._panes[pane] = _Pane({}, self._chunk)
-        touched = held.add(tokens)
+        pane_tokens = self._panes.get(pane)
+        if pane_tokens is None:
+            pane_tokens = self._panes[pane] = _Pane({}, self._chunk)
+        touched = pane_tokens.add(tokens)
         self._changed.add(pane)
-        self._fullest = max(self._fullest, held.count)
+        self._fullest = max(self._fullest, pane_tokens.count)
         return touched
 
     def value(self, pane: int, number: int) -> bytes:
@@ -213,4 +213,4 @@ class Tokens:
         for pane in self._changed & self._panes.keys():
             self._panes[pane].flushed()
         self._changed.clear()
-        self._fullest = max((held.count for held in self._panes.values()), default=0)
+        self._fullest = max((pane_tokens.count for pane_tokens in self._panes.values()), default=0)

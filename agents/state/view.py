@@ -100,25 +100,25 @@ def answer(
     if context.minimum <= 1:
         return snapshot(context, replicas, start_ms, end_ms)
     span = panes_between(context, start_ms, end_ms)
-    parts = [replicas[0].parts(attribute) for attribute in range(context.attributes)]
-    return _answer(context, replicas, parts, span, final=final)
+    groups = [replicas[0].parts(attribute) for attribute in range(context.attributes)]
+    return _answer(context, replicas, groups, span, final=final)
 
 
 def final_totals(
     context: Context,
     replicas: Sequence[Replica],
-    parts: Sequence[DisclosureGroups],
+    groups: Sequence[DisclosureGroups],
     start_ms: int,
     end_ms: int,
 ) -> WindowTotals:
-    """Return the totals of a window's final, from the parts that end no later than the window.
+    """Return the totals of a window's final, from the groups that end no later than the window.
 
-    `parts` are those of each attribute.
+    `groups` are those of each attribute.
     """
     if context.minimum <= 1:
         return add_up(context, snapshot(context, replicas, start_ms, end_ms))
     span = panes_between(context, start_ms, end_ms)
-    return add_up(context, _answer(context, replicas, parts, span, final=True, published=True))
+    return add_up(context, _answer(context, replicas, groups, span, final=True, published=True))
 
 
 def snapshot(context: Context, replicas: Sequence[Replica], start_ms: int, end_ms: int) -> Snapshot:
@@ -132,7 +132,7 @@ def snapshot(context: Context, replicas: Sequence[Replica], start_ms: int, end_m
     """
     panes = panes_between(context, start_ms, end_ms)
     first, end = panes.start, panes.stop
-    own = check_between(replicas, first, end)
+    first_counted = check_between(replicas, first, end)
     chunks: list[tuple[int, bytes]] = []
     n = late = rejected = 0
     for replica in replicas:
@@ -141,7 +141,7 @@ def snapshot(context: Context, replicas: Sequence[Replica], start_ms: int, end_m
         for pane in replica.panes(first, end):
             pane_totals = replica.totals(pane)
             late += pane_totals.late
-            if replica.partition and pane < own:
+            if replica.partition and pane < first_counted:
                 continue
             n += pane_totals.n
             chunks += replica.chunks(pane)
@@ -152,31 +152,31 @@ def snapshot(context: Context, replicas: Sequence[Replica], start_ms: int, end_m
 def _answer(
     context: Context,
     replicas: Sequence[Replica],
-    parts: Sequence[DisclosureGroups],
-    asked: range,
+    groups: Sequence[DisclosureGroups],
+    span: range,
     *,
     final: bool,
     published: bool = False,
 ) -> Snapshot:
-    """Return the sum of parts and releases; a `published` one has no part that ends later."""
-    by_pane = reports_by_pane(replicas, asked.start, asked.stop)
+    """Return the sum of groups and releases; a `published` one has no group that ends later."""
+    by_pane = reports_by_pane(replicas, span.start, span.stop)
     about, released = _Reports(context, replicas), {}
     if not final:
-        released = _released(context, replicas[0], asked)
+        released = _released(context, replicas[0], span)
     of_each = []
-    for attribute, own in enumerate(parts):
-        found = own.touching(asked.start, asked.stop)
+    for attribute, of_attribute in enumerate(groups):
+        touching = of_attribute.touching(span.start, span.stop)
         if published:
-            found = [part for part in found if part.end <= asked.stop]
-        summed = _sum_parts(context, replicas, attribute, found, asked, final=final)
-        since = range(own.last_end(asked.stop), asked.stop if published else -NEVER)
-        rest = _without(by_pane, found)
+            touching = [group for group in touching if group.end <= span.stop]
+        summed = _sum_parts(context, replicas, attribute, touching, span, final=final)
+        since = range(of_attribute.last_end(span.stop), span.stop if published else -NEVER)
+        rest = _without(by_pane, touching)
         waiting = about.waiting(attribute, rest, released, since, final=final) if rest else None
         of_each.append(replace(summed, waiting=waiting))
     if len(of_each) == 1:
         return of_each[0]
-    whole = _sum_parts(context, replicas, 0, [], asked, final=True)
-    withheld = all(one.withheld for one in of_each)
+    whole = _sum_parts(context, replicas, 0, [], span, final=True)
+    withheld = all(sums.withheld for sums in of_each)
     return replace(whole, n=by_pane.total(), withheld=withheld, attributes=tuple(of_each))
 
 
@@ -184,37 +184,37 @@ def _sum_parts(
     context: Context,
     replicas: Sequence[Replica],
     attribute: int,
-    parts: Sequence[DisclosureGroup],
-    asked: range,
+    groups: Sequence[DisclosureGroup],
+    span: range,
     *,
     final: bool,
 ) -> Snapshot:
-    """Return the sum of an attribute's parts, which have panes in `asked`, and of its releases."""
+    """Return the sum of an attribute's groups, which have panes in `span`, and of its releases."""
     edge = context.window.start
-    first, end = asked.start, asked.stop
-    if parts:
-        first, end = min(first, parts[0].first), max(end, parts[-1].end)
-    by_pane = reports_by_pane(replicas, asked.start, asked.stop)
+    first, end = span.start, span.stop
+    if groups:
+        first, end = min(first, groups[0].first), max(end, groups[-1].end)
+    by_pane = reports_by_pane(replicas, span.start, span.stop)
     gone = first < expired(replicas)
     chunks: list[tuple[int, bytes]] = []
     part_ends = []
     n = 0
     whole = final or context.hides_open is not None
-    if not gone and not (final and _without(by_pane, parts)):
-        for part in parts:
-            found = snapshot(context, replicas, edge(part.first), edge(part.end))
-            if found.n != part.n:
+    if not gone and not (final and _without(by_pane, groups)):
+        for group in groups:
+            sums = snapshot(context, replicas, edge(group.first), edge(group.end))
+            if sums.n != group.n:
                 raise BehindError
-            n += part.n
-            chunks += found.chunks
+            n += group.n
+            chunks += sums.chunks
             part_ends.append(len(chunks))
-        for pane, release in () if whole else replicas[0].released(asked.start, asked.stop):
+        for pane, release in () if whole else replicas[0].released(span.start, span.stop):
             if attribute in release.attributes:
                 n += release.n if context.attributes == 1 else sum(release.counted.values())
                 chunks += replicas[0].released_chunks(pane)
     if not n:
-        first, end = asked.start, asked.stop
-    window = edge(asked.start), edge(asked.stop)
+        first, end = span.start, span.stop
+    window = edge(span.start), edge(span.stop)
     return Snapshot(
         start_ms=edge(first),
         end_ms=edge(end),
@@ -229,7 +229,7 @@ def _sum_parts(
         ),
         withheld=not n,
         lost=missing_between(replicas, first, end),
-        window=None if (first, end) == (asked.start, asked.stop) else window,
+        window=None if (first, end) == (span.start, span.stop) else window,
     )
 
 
@@ -255,26 +255,36 @@ class _Reports:
         *,
         final: bool,
     ) -> Waiting | None:
-        """Return what of these panes, which are in no part, is not `released`.
+        """Return what of these panes, which are in no group, is not `released`.
 
-        `pending` are all panes since the last part.
+        `pending` are all panes since the last group.
         """
         context, replicas = self._context, self._replicas
         reports = {pane: self.about(pane)[attribute] for pane in panes}
-        known = {pane: released[pane][attribute] if pane in released else 0 for pane in panes}
-        n = sum(reports.values()) - sum(known.values())
+        counted_before = {
+            pane: released[pane][attribute] if pane in released else 0 for pane in panes
+        }
+        n = sum(reports.values()) - sum(counted_before.values())
         if n < 1:
             return None
-        closed = min((one.head.closed for one in replicas if one.head is not None), default=NEVER)
+        closed = min(
+            (replica.head.closed for replica in replicas if replica.head is not None), default=NEVER
+        )
         still_open = [] if final else [pane for pane in panes if pane >= closed]
         if still_open and context.hides_open is not None:
             return Waiting(n, "closing", because=context.hides_open)
         if still_open:
-            more = min(known[pane] + 2 * context.minimum - reports[pane] for pane in still_open)
+            more = min(
+                counted_before[pane] + 2 * context.minimum - reports[pane] for pane in still_open
+            )
             return Waiting(n, "reports", max(0, more))
         first = max(pending.start, expired(replicas))
         since = reports_about(context, replicas, first, pending.stop).values()
-        return Waiting(n, "later", max(0, context.minimum - sum(one[attribute] for one in since)))
+        return Waiting(
+            n,
+            "later",
+            max(0, context.minimum - sum(pane_counts[attribute] for pane_counts in since)),
+        )
 
 
 def reports_about(
@@ -285,93 +295,101 @@ def reports_about(
     Raises:
         BehindError: if a replica is behind another one.
     """
-    found = reports_by_pane(replicas, first, end)
+    numbers = reports_by_pane(replicas, first, end)
     if context.attributes == 1:
-        return {pane: (n,) for pane, n in found.items()}
-    own, counts = check_between(replicas, first, end), context.spec.mechanism.counts
+        return {pane: (n,) for pane, n in numbers.items()}
+    first_counted, counts = check_between(replicas, first, end), context.spec.mechanism.counts
     # Of gathered panes partition 0 has everything.
     chunks = {
-        pane: [c for one in replicas[: 1 if pane < own else None] for c in one.chunks(pane)]
-        for pane in found
+        pane: [
+            c
+            for replica in replicas[: 1 if pane < first_counted else None]
+            for c in replica.chunks(pane)
+        ]
+        for pane in numbers
     }
     return {pane: counts(_statistic(context, some)) for pane, some in chunks.items()}
 
 
 def _released(context: Context, replica: Replica, panes: range) -> dict[int, Sequence[int]]:
     """Return the numbers of released reports about each attribute, by pane."""
-    found = replica.released(panes.start, panes.stop)
+    panes_released = replica.released(panes.start, panes.stop)
     if context.attributes == 1:
-        return {pane: (release.n,) for pane, release in found}
+        return {pane: (release.n,) for pane, release in panes_released}
     counts, chunks = context.spec.mechanism.counts, replica.released_chunks
-    return {pane: counts(_statistic(context, chunks(pane))) for pane, _ in found}
+    return {pane: counts(_statistic(context, chunks(pane))) for pane, _ in panes_released}
 
 
-def _without(by_pane: Mapping[int, int], parts: Sequence[DisclosureGroup]) -> list[int]:
-    """Return the panes with reports that are in none of the parts, both in order."""
-    ends, found = [part.end for part in parts], []
+def _without(by_pane: Mapping[int, int], groups: Sequence[DisclosureGroup]) -> list[int]:
+    """Return the panes with reports that are in none of the groups, both in order."""
+    ends, numbers = [group.end for group in groups], []
     for pane in by_pane:
         at = bisect_right(ends, pane)
-        if at == len(parts) or pane < parts[at].first:
-            found.append(pane)
-    return found
+        if at == len(groups) or pane < groups[at].first:
+            numbers.append(pane)
+    return numbers
 
 
-def add_up(context: Context, taken: Snapshot) -> WindowTotals:
+def add_up(context: Context, snapshot_taken: Snapshot) -> WindowTotals:
     """Return the totals of a snapshot, with small blocks merged if `minimum_block` is set."""
     spec = context.spec
-    if not taken.attributes:
-        return _add_up(context, spec, slice(0, spec.mechanism.statistic_size), taken)
-    found = []
-    of_each = zip(spec.attributes.values(), spec.mechanism.slices, taken.attributes, strict=True)
-    for own_spec, own, one in of_each:
-        added = _add_up(context, own_spec, own, one)
-        if not one.withheld:
+    if not snapshot_taken.attributes:
+        return _add_up(context, spec, slice(0, spec.mechanism.statistic_size), snapshot_taken)
+    attributes = []
+    of_each = zip(
+        spec.attributes.values(), spec.mechanism.slices, snapshot_taken.attributes, strict=True
+    )
+    for own_spec, rows, sums in of_each:
+        added = _add_up(context, own_spec, rows, sums)
+        if not sums.withheld:
             n = own_spec.mechanism.count(added.statistic)
         else:
-            n = 0 if one.waiting is None else one.waiting.reports
-        found.append(replace(added, n=n, among=one.n))
-    whole = _add_up(context, spec, slice(0, 0), taken)
-    return replace(whole, attributes=tuple(found))
+            n = 0 if sums.waiting is None else sums.waiting.reports
+        attributes.append(replace(added, n=n, among=sums.n))
+    whole = _add_up(context, spec, slice(0, 0), snapshot_taken)
+    return replace(whole, attributes=tuple(attributes))
 
 
-def _add_up(context: Context, spec: CollectionSpec, own: slice, taken: Snapshot) -> WindowTotals:
+def _add_up(
+    context: Context, spec: CollectionSpec, rows: slice, snapshot_taken: Snapshot
+) -> WindowTotals:
     """Return the totals of a snapshot, of a slice of the statistic, which belongs to `spec`."""
     merged = None
     if context.minimum_block > 1 and blocks_of_reports(spec) is not None:
-        ends = taken.part_ends or (len(taken.chunks),)
-        parts = (taken.chunks[first:end] for first, end in pairwise((0, *ends)))
-        statistics = (_statistic(context, part, own) for part in parts)
+        ends = snapshot_taken.part_ends or (len(snapshot_taken.chunks),)
+        pieces = (snapshot_taken.chunks[first:end] for first, end in pairwise((0, *ends)))
+        statistics = (_statistic(context, piece, rows) for piece in pieces)
         statistic, merged = add_parts(spec, context.minimum_block, statistics)
     else:
-        statistic = _statistic(context, taken.chunks, own)
-    span = taken.start_ms, taken.end_ms
+        statistic = _statistic(context, snapshot_taken.chunks, rows)
+    span = snapshot_taken.start_ms, snapshot_taken.end_ms
     return WindowTotals(
-        *(*span, statistic, taken.n, taken.late, taken.rejected),
-        withheld=taken.withheld,
-        window=taken.window,
-        lost=taken.lost,
+        *(*span, statistic, snapshot_taken.n, snapshot_taken.late, snapshot_taken.rejected),
+        withheld=snapshot_taken.withheld,
+        window=snapshot_taken.window,
+        lost=snapshot_taken.lost,
         merged=merged,
-        waiting=taken.waiting,
+        waiting=snapshot_taken.waiting,
     )
 
 
 def _statistic(
-    context: Context, chunks: Iterable[tuple[int, bytes]], own: slice | None = None
+    context: Context, chunks: Iterable[tuple[int, bytes]], rows: slice | None = None
 ) -> Statistic:
     """Return the sum of chunks, or a slice of it."""
     size, length = context.spec.mechanism.statistic_size, context.chunk
-    own = own or slice(0, size)
-    first = own.start // length
+    rows = rows or slice(0, size)
+    first = rows.start // length
     statistic = np.zeros(
-        max(0, min(size, -(-own.stop // length) * length) - first * length), np.int64
+        max(0, min(size, -(-rows.stop // length) * length) - first * length), np.int64
     )
-    last = -(-own.stop // length)
+    last = -(-rows.stop // length)
     add_chunks(
         statistic,
         ((number - first, value) for number, value in chunks if first <= number < last),
         length,
     )
-    return statistic[own.start - first * length : own.stop - first * length]
+    return statistic[rows.start - first * length : rows.stop - first * length]
 
 
 def totals(
@@ -399,10 +417,10 @@ def first_kept(context: Context, replicas: Sequence[Replica]) -> int:
     first = expired(replicas)
     if context.minimum > 1:
         straddling = (
-            part
+            group
             for attribute in range(context.attributes)
-            for part in replicas[0].parts(attribute).touching(first, first + 1)
-            if part.first < first
+            for group in replicas[0].parts(attribute).touching(first, first + 1)
+            if group.first < first
         )
-        return max((part.end for part in straddling), default=first)
+        return max((group.end for group in straddling), default=first)
     return first

@@ -189,9 +189,9 @@ class WindowSpec:
         """Return the first moments of many panes, int64 of the same shape."""
         if self.calendar is None:
             return panes * self.pane_ms
-        known, place = np.unique(panes, return_inverse=True)
-        found = np.array([self.start(pane) for pane in known.tolist()], dtype=np.int64)
-        return found[place].reshape(panes.shape)
+        distinct, place = np.unique(panes, return_inverse=True)
+        starts_ms = np.array([self.start(pane) for pane in distinct.tolist()], dtype=np.int64)
+        return starts_ms[place].reshape(panes.shape)
 
     def edge(self, time_ms: int) -> int | None:
         """Return the number of the pane that begins at a time; None if none does.
@@ -291,18 +291,23 @@ NOTHING_LOST: Final = MissingMessages()
 
 def add_gap(gaps: Sequence[Gap], gap: Gap) -> tuple[Gap, ...]:
     """Return the gaps with one more, in order; beyond GAPS_LIMIT the two nearest become one."""
-    found = sorted([*gaps, gap])
-    while len(found) > GAPS_LIMIT:
-        at = min(range(len(found) - 1), key=lambda i: found[i + 1].first - found[i].last)
-        left, right = found[at], found[at + 1]
-        merged = Gap(left.first, max(left.last, right.last), left.offsets + right.offsets)
-        found[at : at + 2] = [merged]
-    return tuple(found)
+    sorted_gaps = sorted([*gaps, gap])
+    while len(sorted_gaps) > GAPS_LIMIT:
+        at = min(
+            range(len(sorted_gaps) - 1),
+            key=lambda i: sorted_gaps[i + 1].first - sorted_gaps[i].last,
+        )
+        before, right = sorted_gaps[at], sorted_gaps[at + 1]
+        merged = Gap(before.first, max(before.last, right.last), before.offsets + right.offsets)
+        sorted_gaps[at : at + 2] = [merged]
+    return tuple(sorted_gaps)
 
 
 def end_gap(gaps: Sequence[Gap], gap: Gap, last: int) -> tuple[Gap, ...]:
     """Return the gaps after `gap`, which keeps its first pane, was found to end at pane `last`."""
-    return tuple(one._replace(last=max(one.first, last)) if one == gap else one for one in gaps)
+    return tuple(
+        each._replace(last=max(each.first, last)) if each == gap else each for each in gaps
+    )
 
 
 def missing_messages(
@@ -405,12 +410,12 @@ class PaneIndex:
 
     def between(self, first: int, end: int, *kinds: Kind) -> list[int]:
         """Return the panes in `[first, end)` that may have names of these kinds, in order."""
-        found: set[int] = set()
+        numbers: set[int] = set()
         for lifetime in {_LIFETIMES[kind] for kind in kinds}:
             panes = self._names[lifetime]
             few = end - first < len(panes)
-            found |= panes.keys() & range(first, end) if few else panes.keys()
-        return sorted(pane for pane in found if first <= pane < end)
+            numbers |= panes.keys() & range(first, end) if few else panes.keys()
+        return sorted(pane for pane in numbers if first <= pane < end)
 
     def holds(self, name: Name, firsts: Firsts) -> bool:
         """Return whether a cell has not left the state."""
@@ -420,9 +425,9 @@ class PaneIndex:
     def pop_gone(self, firsts: Firsts) -> list[Name]:
         """Remove and return the names that have left."""
         gone: list[Name] = []
-        for panes, order, first in zip(self._names, self._order, firsts, strict=True):
-            while order and order[0] < first:
-                gone += panes.pop(heappop(order))
+        for panes, numbers, first in zip(self._names, self._order, firsts, strict=True):
+            while numbers and numbers[0] < first:
+                gone += panes.pop(heappop(numbers))
         return gone
 
 

@@ -104,7 +104,7 @@ class Served:
                     controls=[Control(until_ms, {})],
                     known_partitions=len(self.parts),
                     now_ms=START_MS,
-                    seen=seen,
+                    heads_seen=seen,
                 )
             self.settle()
             self.parts[0].publications()

@@ -114,7 +114,7 @@ class Owner:
             0,
             [self.replicas[place]],
             epoch=next(self.world.epochs),
-            siblings=siblings,
+            other_heads=siblings,
         )
         self.parts[place] = part
         return part

@@ -70,11 +70,14 @@ class ExpireAlone(Watched):
     """A pane expires by its own partition's clock, final or not."""
 
     def clock(
-        self, *, replicas: Sequence[Replica], seen: SeenHeads | None = None, **given: Any
+        self, *, replicas: Sequence[Replica], heads_seen: SeenHeads | None = None, **given: Any
     ) -> None:
-        seen, published = seen or SeenHeads.of(replicas), FAR // self._context.window.hop_panes
+        seen, published = (
+            heads_seen or SeenHeads.of(replicas),
+            FAR // self._context.window.hop_panes,
+        )
         heads = tuple(replace(head, published=published) for head in seen.heads)
-        super().clock(replicas=replicas, seen=replace(seen, heads=heads), **given)
+        super().clock(replicas=replicas, heads_seen=replace(seen, heads=heads), **given)
 
 
 class NewPartitionOpen(Watched):
