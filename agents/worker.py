@@ -191,17 +191,14 @@ def _add_agent(app: faust.App, collection: Engine, channel: BatchChannel) -> Non
 def _refuse_other_agents(app: faust.App, config: Config) -> None:
     names = {c.topics.source: name for name, c in config.collections.items()}
     for agent in app.agents.values():
-        for topic in () if isinstance(agent.channel, BatchChannel) else _topics(agent):
+        channel: Any = agent.channel
+        for topic in () if isinstance(channel, BatchChannel) else getattr(channel, "topics", ()):
             if topic in names:
                 raise ValueError(
                     f"agent {agent.name} reads {topic}, the topic of collection "
                     f"{names[topic]}: only the collection's own agent can read it; use "
                     f"pipeline.windows({names[topic]!r}), or another topic"
                 )
-
-
-def _topics(agent: Any) -> Iterable[str]:
-    return getattr(agent.channel, "topics", ())
 
 
 async def work(

@@ -270,10 +270,10 @@ def _resolved(options: EstimateOptions, tables: _Tables, spec: CollectionSpec) -
     """Return options, replaced where one of some tables, each with its path, has a key for them."""
     resolved: dict[str, Any] = {}
     for name, resolve in KEYS.items():
-        given = [(one, where) for one, where in tables if name in one.model_fields_set]
-        if not given:
+        setters = [(table, where) for table, where in tables if name in table.model_fields_set]
+        if not setters:
             continue
-        written, where = given[0]
+        written, where = setters[0]
         if spec.attributes and name in {"ranges", "quantiles", "linear"} and getattr(written, name):
             what = f"expected none for records: set {name} of an attribute in attributes.NAME"
             raise ConfigError(f"{where}.{name}", what)

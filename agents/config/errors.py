@@ -92,8 +92,8 @@ class Problems:
 
 
 def _together(errors: Sequence[ConfigError]) -> ConfigError:
-    first, *others = errors
-    return ConfigError(first.path, first.problem, file=first.file, others=others)
+    first, *further = errors
+    return ConfigError(first.path, first.problem, file=first.file, others=further)
 
 
 def unknown_key(key: str, keys: Sequence[str]) -> str:

@@ -44,7 +44,7 @@ _PARTITIONS_LIMIT: Final = 10_000
 _ACCEPT_LIMIT: Final = 8
 _WITNESSES_LIMIT: Final = 1_000
 _SHARPEST_LIMIT: Final = 1_000_000_000_000
-_HELPS: Final = {one.name: one.help for one in SETTINGS}
+_HELPS: Final = {setting.name: setting.help for setting in SETTINGS}
 
 
 def _brokers(value: str) -> str:
@@ -161,11 +161,11 @@ def _listed(top: Any) -> Any:
     return top
 
 
-def _weights(given: Any) -> Any:
-    numbers = list(given.values()) if isinstance(given, dict) else given
-    if not (isinstance(numbers, list) and all(type(one) in (int, float) for one in numbers)):
-        raise refused("a list of numbers, or a table of them by label", given)
-    return given
+def _weights(value: Any) -> Any:
+    numbers = list(value.values()) if isinstance(value, dict) else value
+    if not (isinstance(numbers, list) and all(type(number) in (int, float) for number in numbers)):
+        raise refused("a list of numbers, or a table of them by label", value)
+    return value
 
 
 class PublishedQueries(Table):

@@ -66,7 +66,7 @@ class ChangelogReader:
         self._on_broken = on_broken
         # To be read from the beginning, but not yet set to it.
         self._restarted = [partition for partition in replicas if partition not in self._resumed]
-        self._seen: dict[TopicPartition, tuple[int, int]] = {}
+        self._last_read: dict[TopicPartition, tuple[int, int]] = {}
         self._short_since_ms: dict[TopicPartition, int] = {}
         self._looked = float("-inf")
 
@@ -106,7 +106,7 @@ class ChangelogReader:
         take longer than reading what it returned.
         """
         now = time.monotonic()
-        evaluated = len(self._replicas) > PARTITIONS and len(self._seen) >= len(self._replicas)
+        evaluated = len(self._replicas) > PARTITIONS and len(self._last_read) >= len(self._replicas)
         every_seconds = scaled_interval(
             _LOOK_SECONDS, len(self._replicas) if evaluated else 1, most=_MOST_SECONDS
         )
@@ -122,16 +122,16 @@ class ChangelogReader:
         if end is None:
             return
         position = await self._consumer.position(partition)
-        before = self._seen.get(partition, (0, 0))[1]
+        before = self._last_read.get(partition, (0, 0))[1]
         if self._went_back(partition, end=end, reached=max(before, position)):
             self._give_up(partition, f"its end went back from {before} to {end}")
             return
         if end < self._resumed.get(partition, 0):
             return  # It is not confirmed yet that the log reaches the stored offset.
         end = max(end, before)
-        if not fetched and self._seen.get(partition) == (position, end):
+        if not fetched and self._last_read.get(partition) == (position, end):
             return
-        self._seen[partition] = position, end
+        self._last_read[partition] = position, end
         records = [(record.offset, record.key or b"", record.value) for record in fetched]
         evaluated, wrong = False, list[str]()
         with isolate_errors(wrong.append):
@@ -164,7 +164,7 @@ class ChangelogReader:
                 *(*partition, why),
             )
             self._replicas[partition].restart()
-            self._seen.pop(partition, None)
+            self._last_read.pop(partition, None)
             self._short_since_ms.pop(partition, None)
             self._restarted.append(partition)
         else:

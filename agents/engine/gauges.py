@@ -285,14 +285,14 @@ class NewestFinals:
     """
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[int, EstimateDocument]] = {}
+        self._newest: dict[str, tuple[int, EstimateDocument]] = {}
 
     def of(self, collection: WorkerCollection) -> EstimateDocument | None:
         """Return the newest final; None before there is one, or once it has expired."""
         if not collection.replicas or collection.replicas[0].head is None:
             return None
         replica, name = collection.replicas[0], collection.config.name
-        number, document = self._known.get(name, (NEVER, None))
+        number, document = self._newest.get(name, (NEVER, None))
         if Name("final", number) not in replica.cells:
             number, document = NEVER, None
         newer = stored_finals(collection.context, replica, number)
@@ -301,9 +301,9 @@ class NewestFinals:
             content = decode_final(replica.value(Name("final", number)))
             document = EstimateDocument.model_validate_json(content)
         if document is None:
-            self._known.pop(name, None)
+            self._newest.pop(name, None)
         else:
-            self._known[name] = number, document
+            self._newest[name] = number, document
         return document
 
 

@@ -17,7 +17,7 @@ from typing import Final
 from ldpstream.agents.broker.identity import SourceChangedError, TopicIdentity
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.state.context import Context
-from ldpstream.agents.state.loading import SiblingHeads, included
+from ldpstream.agents.state.loading import OtherHeads, included
 from ldpstream.agents.state.partition import Partition
 from ldpstream.agents.state.replica import Replica, behind
 from ldpstream.agents.state.windows import NEVER, WindowIdentity
@@ -72,7 +72,7 @@ class Loader:
         Raises:
             SourceChangedError: if its state was counted from another topic of this name.
         """
-        other_heads = self._siblings(partition)
+        other_heads = self._other_heads(partition)
         if other_heads is None or time.monotonic() < self._not_before.get(partition, 0.0):
             return None
         state = Partition.load(
@@ -94,15 +94,15 @@ class Loader:
             self._warn_of_specs(state, self.replicas[partition].left_behind)
         return state
 
-    def _siblings(self, partition: int) -> SiblingHeads | None:
+    def _other_heads(self, partition: int) -> OtherHeads | None:
         """Return the heads of the other states, or None until all have been read to their end."""
         heads = [replicas[partition].head for replicas in self.other_states]
         read_heads = tuple(head for head in heads if head is not None)
         if len(read_heads) < len(heads):
             return None
         if self.context.accepted:
-            return SiblingHeads(read_heads[0], read_heads[1:])
-        return SiblingHeads(None, read_heads)
+            return OtherHeads(read_heads[0], read_heads[1:])
+        return OtherHeads(None, read_heads)
 
     def problem(self, unloaded: AbstractSet[int]) -> str:
         """Return why these partitions cannot be loaded, if an operator has to act; else empty."""

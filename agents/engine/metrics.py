@@ -112,12 +112,12 @@ class _DelayCollector(Collector):
     """
 
     def __init__(self) -> None:
-        self._found: dict[str, Delays] = {}
+        self._delays: dict[str, Delays] = {}
 
     def add(self, collection: str, delays: Delays) -> None:
         """Add a batch of delays to those of a collection."""
-        before = self._found.get(collection)
-        self._found[collection] = delays if before is None else before + delays
+        before = self._delays.get(collection)
+        self._delays[collection] = delays if before is None else before + delays
 
     def describe(self) -> Iterator[HistogramMetricFamily]:
         """Return the metrics without samples."""
@@ -126,7 +126,7 @@ class _DelayCollector(Collector):
     def collect(self) -> Iterator[HistogramMetricFamily]:
         """Return both histograms with their current values."""
         lateness, delay = _delay_families()
-        for name, delays in self._found.items():
+        for name, delays in self._delays.items():
             _add_histogram(lateness, name, LATENESS_MS, delays.lateness)
             _add_histogram(delay, name, DELAY_MS, delays.delay)
         yield from (lateness, delay)

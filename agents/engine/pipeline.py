@@ -298,7 +298,7 @@ class Pipeline:
         async for record in replayed(consumer, self._by_control):
             engine = self._by_control[record.topic]
             try:
-                order = decode_control(record.value or b"")
+                control = decode_control(record.value or b"")
             except ControlError as error:
                 self.metrics.refused_orders.labels(engine.config.name).inc()
                 # Topics are read from the beginning at every start.
@@ -312,4 +312,4 @@ class Pipeline:
                 continue
             for state in (engine, *engine.accepted):
                 with isolate_errors(state.fail):
-                    state.apply_control(order)
+                    state.apply_control(control)

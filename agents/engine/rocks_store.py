@@ -279,16 +279,16 @@ class RocksStore:
                 self._write()
         return KeptValue(value[:_START_BYTES], len(value))
 
-    def value(self, key: bytes, held: KeptValue) -> bytes:
+    def value(self, key: bytes, kept_value: KeptValue) -> bytes:
         """Return a value that was stored and committed.
 
         Raises:
             StoreError: if the database does not have it.
         """
-        if held.size_bytes == len(held.start):
-            return held.start
+        if kept_value.size_bytes == len(kept_value.start):
+            return kept_value.start
         value = self._database.get(self._at(b"v", key))
-        if value is None or len(value) != held.size_bytes:
+        if value is None or len(value) != kept_value.size_bytes:
             raise StoreError(
                 "the store lacks a value of "
                 f"{self._replica.topic}[{self._replica.partition}]: delete the folder rocksdb in "

@@ -30,11 +30,11 @@ class OtherStates:
 
     def __init__(self, context: Context) -> None:
         specs = context.spec, *context.accept
-        self._known = {spec.fingerprint for spec in specs}
-        self._own = context.spec.fingerprint
+        self._accepted = {spec.fingerprint for spec in specs}
+        self._fingerprint = context.spec.fingerprint
         self._windows = context.window.identity
         self._heads: dict[bytes, Head] = {}
-        self._rivals: dict[WindowIdentity, int] = {}
+        self._conflicting: dict[WindowIdentity, int] = {}
 
     def add(self, key: bytes, value: bytes | None, *, since: bool) -> None:
         """Add a record of another state, in the log's order; unreadable ones are ignored.
@@ -51,25 +51,27 @@ class OtherStates:
                 self._heads[state] = decode_head(key_here, value)
         except RecordError:
             return
-        if since and fingerprint == self._own and windows != self._windows:
-            self._rivals[windows] = key_here.seq
+        if since and fingerprint == self._fingerprint and windows != self._windows:
+            self._conflicting[windows] = key_here.seq
 
     def conflicts(self) -> Mapping[WindowIdentity, int]:
         """Return the last seq, by windows, of states of our spec with other windows.
 
         Only states that have advanced since the log's end was first reached: the rest are history.
         """
-        return self._rivals
+        return self._conflicting
 
     def windows(self) -> AbstractSet[WindowIdentity]:
         """Return the other windows that our spec has been counted into, now or earlier."""
         states = [split_state(state) for state in self._heads]
-        identities = {windows for _, fingerprint, windows in states if fingerprint == self._own}
-        return (identities | self._rivals.keys()) - {self._windows}
+        identities = {
+            windows for _, fingerprint, windows in states if fingerprint == self._fingerprint
+        }
+        return (identities | self._conflicting.keys()) - {self._windows}
 
     def left_behind(self) -> Sequence[bytes]:
         """Return the fingerprints of specs, neither ours nor accepted, that never handed over."""
         states = {
             split_state(state)[1] for state, head in self._heads.items() if head.cutover == NEVER
         }
-        return sorted(states - self._known)
+        return sorted(states - self._accepted)

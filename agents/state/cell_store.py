@@ -78,7 +78,7 @@ class CellStore(Protocol):
     def keep(self, key: bytes, value: bytes) -> KeptValue:
         """Store the value of a cell that has been read, and return what stays in memory."""
 
-    def value(self, key: bytes, held: KeptValue) -> bytes:
+    def value(self, key: bytes, kept_value: KeptValue) -> bytes:
         """Return the value stored under a key."""
 
     def commit(

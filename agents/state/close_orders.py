@@ -85,8 +85,8 @@ class ControlError(ValueError):
 def encode_control(control: Control) -> bytes:
     """Return the message that carries an order."""
     ends = {str(partition): end for partition, end in sorted(control.ends.items())}
-    order = {"until": format_time(control.until_ms), "ends": ends}
-    return json.dumps({"close": order}, separators=(",", ":")).encode()
+    table = {"until": format_time(control.until_ms), "ends": ends}
+    return json.dumps({"close": table}, separators=(",", ":")).encode()
 
 
 def decode_control(message: bytes) -> Control:
@@ -100,8 +100,8 @@ def decode_control(message: bytes) -> Control:
     if len(message) > MOST_ORDER_BYTES:
         raise ControlError(f"expected at most {MOST_ORDER_BYTES} bytes, got {len(message)}")
     try:
-        order = _read_json(message)["close"]
-        until_ms, ends = parse_time(order["until"]), _ends(order["ends"])
+        table = _read_json(message)["close"]
+        until_ms, ends = parse_time(table["until"]), _ends(table["ends"])
     except ControlError:
         raise
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:

@@ -32,7 +32,7 @@ from ldpstream.agents.state.windows import NEVER, Gap, WindowSpec, add_gap, end_
 
 
 @dataclass(frozen=True)
-class SiblingHeads:
+class OtherHeads:
     """The heads of a collection's other states in the same partition, if specs share a source.
 
     `own` is the head of the collection's own state, None for that state itself; `accepted` are the
@@ -48,7 +48,7 @@ class SiblingHeads:
         return all(head.cutover != NEVER for head in self.accepted)
 
 
-ALONE: Final = SiblingHeads()
+ALONE: Final = OtherHeads()
 
 
 def included(replicas: Sequence[Replica]) -> int:
@@ -58,7 +58,7 @@ def included(replicas: Sequence[Replica]) -> int:
 
 
 def loadable(
-    context: Context, partition: int, replicas: Sequence[Replica], other_heads: SiblingHeads
+    context: Context, partition: int, replicas: Sequence[Replica], other_heads: OtherHeads
 ) -> Head | None:
     """Return the stored head of a partition, or None if it cannot be loaded yet.
 
@@ -76,7 +76,7 @@ def starting_head(
     context: Context,
     head: Head,
     replicas: Sequence[Replica],
-    other_heads: SiblingHeads,
+    other_heads: OtherHeads,
     *,
     source: bytes,
 ) -> Head:
@@ -101,7 +101,7 @@ def _close_below(window: WindowSpec, head: Head, closed: int) -> Head:
     return replace(head, closed=closed, clock=clock)
 
 
-def _cut_over(context: Context, head: Head, other_heads: SiblingHeads) -> Head:
+def _cut_over(context: Context, head: Head, other_heads: OtherHeads) -> Head:
     if not context.accepted:
         # The collection's own state takes back what it had left to others.
         return replace(head, cutover=NEVER) if context.accept else head
@@ -112,7 +112,7 @@ def _cut_over(context: Context, head: Head, other_heads: SiblingHeads) -> Head:
     return replace(head, cutover=reached)
 
 
-def decided_offsets(head: Head, other_heads: SiblingHeads) -> Decided:
+def decided_offsets(head: Head, other_heads: OtherHeads) -> Decided:
     """Return the offsets that a state decides; `head` is the result of `starting_head`."""
     end = NO_END if head.cutover == NEVER else head.cutover
     before = [other.cutover for other in other_heads.accepted if other.cutover < end]

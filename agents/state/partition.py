@@ -35,7 +35,7 @@ from ldpstream.agents.state.encoding import encode_head, encode_key, state_prefi
 from ldpstream.agents.state.flushes import Flush, Outcome, Settled, WaitingCopies, make_copies
 from ldpstream.agents.state.loading import (
     ALONE,
-    SiblingHeads,
+    OtherHeads,
     bound_gap,
     decided_offsets,
     loadable,
@@ -93,7 +93,7 @@ class Partition:
         *,
         epoch: int,
         source: bytes = b"",
-        other_heads: SiblingHeads = ALONE,
+        other_heads: OtherHeads = ALONE,
     ) -> Self | None:
         """Load a partition from its replica; return None while it is not `loadable`.
 

@@ -101,12 +101,12 @@ class _Pane:
         """Return which of these tokens the pane has."""
         # Sorted, so that consecutive searches touch the same memory.
         ordered = np.sort(tokens)
-        known = np.zeros(len(tokens), dtype=np.bool_)
+        repeats = np.zeros(len(tokens), dtype=np.bool_)
         for run in self.runs:
             place = np.searchsorted(run, ordered)
             place[place == len(run)] = 0
-            known |= run[place] == ordered
-        return np.isin(tokens, ordered[known]) if known.any() else known
+            repeats |= run[place] == ordered
+        return np.isin(tokens, ordered[repeats]) if repeats.any() else repeats
 
     def add(self, tokens: Numbers) -> range:
         """Add tokens that are not present; return the numbers of the chunks touched."""

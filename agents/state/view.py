@@ -239,12 +239,12 @@ class _Reports:
     def __init__(self, context: Context, replicas: Sequence[Replica]) -> None:
         self._context = context
         self._replicas = replicas
-        self._found: dict[int, Sequence[int]] = {}
+        self._numbers: dict[int, Sequence[int]] = {}
 
     def about(self, pane: int) -> Sequence[int]:
-        if pane not in self._found:
-            self._found |= reports_about(self._context, self._replicas, pane, pane + 1)
-        return self._found[pane]
+        if pane not in self._numbers:
+            self._numbers |= reports_about(self._context, self._replicas, pane, pane + 1)
+        return self._numbers[pane]
 
     def waiting(
         self,

@@ -211,10 +211,10 @@ async def _answer(
     async with queues.turn(cost_bytes, published_bytes) as compute:
         # 3. Take the span from the state.
         if start_ms is None and end_ms is None:
-            kept = kept_windows(collection)
-            if not kept:
+            listed = kept_windows(collection)
+            if not listed:
                 raise AnswerError(404, f"{config.name}: no window has reports yet")
-            start_ms, end_ms = kept[-1].start_ms, kept[-1].end_ms
+            start_ms, end_ms = listed[-1].start_ms, listed[-1].end_ms
         span = check_span(collection, start_ms, end_ms)
         final = is_final(collection, span[1])
         try:

@@ -21,6 +21,13 @@ WORDS = {
     *("note", "offered", "once", "order", "others", "pays", "receiving", "remembered", "rivals"),
     *("say", "served", "shuffled", "siblings", "tilt", "took", "wanted", "won"),
 }
+LOCAL_WORDS = WORDS | {
+    *("found", "given", "kept", "left", "one", "own", "part", "parts", "said", "seen", "taken"),
+    "told",
+}
+"""The same for variables, parameters and attributes, where a noun says what they stand for."""
+MOST_LOCAL = 0.01
+"""The share of names in agents that may be such a word: keys and fields of documents are."""
 NAMES = {
     "agents/config/privacy/statement.py:hold_sentence": "`hold` is a key of a collection",
     "agents/document/model.py:LostMessages": "a model of documents; data loss, as Kafka has it",
@@ -71,6 +78,26 @@ def unplain(texts: Mapping[str, str]) -> set[str]:
     }
 
 
+def bound_names(text: str) -> Iterator[str]:
+    """Yield the name of every definition, parameter, variable and attribute that is set."""
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
+                yield node.name
+            case ast.arg():
+                yield node.arg
+            case ast.Name(ctx=ast.Store()):
+                yield node.id
+            case ast.Attribute(ctx=ast.Store()):
+                yield node.attr
+
+
+def share_of_words(texts: Mapping[str, str]) -> float:
+    """Return the share of the names bound in texts that are one of the local words."""
+    names = [name.strip("_") for text in texts.values() for name in bound_names(text)]
+    return sum(name in LOCAL_WORDS for name in names) / len(names)
+
+
 def repeated(texts: Mapping[str, str]) -> set[str]:
     """Return the names of more than one public class."""
     found = Counter(one.name for one in definitions(texts) if one.is_class)
@@ -89,6 +116,16 @@ def test_no_public_name_has_one_of_the_words(texts: dict[str, str]):
 
 def test_no_two_classes_share_a_name(texts: dict[str, str]):
     assert repeated(texts) == set()
+
+
+def test_few_variables_have_one_of_the_words(texts: dict[str, str]):
+    agents = {file: text for file, text in texts.items() if file.startswith("agents/")}
+    assert share_of_words(agents) <= MOST_LOCAL
+
+
+def test_planted_variables_are_found():
+    text = "def count(held, n):\n    for one in n:\n        n.found = [m for m in one]"
+    assert share_of_words({"room/file.py": text}) == 3 / 6
 
 
 def test_planted_names_are_found():

@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.agents.broker.record_time import now_ms
 from ldpstream.agents.cli.demonstration.visits import (
     COLLECTION,
     EPSILON,
@@ -99,7 +100,7 @@ async def report_crowd(
         last = now
         values = crowd.draw(int(due), seconds=time.time())
         due -= len(values)
-        time_ms = _now_ms()
+        time_ms = now_ms()
         await _send(sender, values, batch, time_ms)
         acknowledged(values, time_ms)
 
@@ -166,8 +167,4 @@ async def _pause(stop: asyncio.Event, seconds: float) -> None:
 
 
 def _frame(spec: CollectionSpec, reports: int, offset_ms: int) -> bytes:
-    return spec.frame([PLACES[0]] * reports, times_ms=[_now_ms() + offset_ms] * reports)
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
+    return spec.frame([PLACES[0]] * reports, times_ms=[now_ms() + offset_ms] * reports)

@@ -60,13 +60,13 @@ def entries_like(*example: Any) -> BeforeValidator:
     types = (*map(type, example), BaseModel)
     numbers, written = float in types, json.dumps(example)
 
-    def check(given: Any) -> Any:
-        if given is not None and not isinstance(given, list):
-            raise refused(f"a list, such as {written}", given)
-        for entry in given or ():
+    def check(value: Any) -> Any:
+        if value is not None and not isinstance(value, list):
+            raise refused(f"a list, such as {written}", value)
+        for entry in value or ():
             if not (isinstance(entry, types) or (isinstance(entry, int) and numbers)):
                 raise refused(f"entries as in {written}", entry)
-        return given
+        return value
 
     return BeforeValidator(check)
 

@@ -6,8 +6,7 @@ workers, one would own all of six collections with one partition.
 Seen in Faust 0.15. A worker gives it to its app as `PartitionAssignor`.
 """
 
-from collections import Counter
-from typing import Protocol, cast
+from typing import cast
 
 from aiokafka.cluster import ClusterMetadata
 from faust.assignor.client_assignment import ClientAssignment
@@ -18,10 +17,7 @@ from faust.assignor.partition_assignor import (
 )
 
 from ldpstream.agents.broker.groups import assign
-
-
-class _HasPartitions(Protocol):
-    partitions: Counter[str]
+from ldpstream.agents.engine.patches.worker_app import WorkerApp
 
 
 class EvenAssignor(PartitionAssignor):
@@ -35,14 +31,14 @@ class EvenAssignor(PartitionAssignor):
         }
         self._update_member_urls(clients)
         subscribed = {m: metadata.subscription for m, metadata in member_metadata.items()}
-        topics = {topic for every in subscribed.values() for topic in every}
+        topics = {topic for names in subscribed.values() for topic in names}
         owned = {m: metadata.assignment.active_tps for m, metadata in clients.items()}
-        least = cast("_HasPartitions", self.app).partitions
+        least = cast("WorkerApp", self.app).partitions
         partitions = {t: max(least[t], len(cluster.partitions_for_topic(t) or ())) for t in topics}
         assignments = {}
-        for member, every in assign(owned, subscribed, partitions).items():
+        for member, assigned in assign(owned, subscribed, partitions).items():
             actives: dict[str, list[int]] = {}
-            for topic, partition in sorted(every):
+            for topic, partition in sorted(assigned):
                 actives.setdefault(topic, []).append(partition)
             assignments[member] = ClientAssignment(actives=actives, standbys={})
         # Without tables, nothing asks which member has a key, or which topics go together.

@@ -12,7 +12,7 @@ import pytest
 
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.flushes import Settled
-from ldpstream.agents.state.loading import SiblingHeads
+from ldpstream.agents.state.loading import OtherHeads
 from ldpstream.agents.state.partition import Partition
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import Replica
@@ -108,7 +108,7 @@ class Owner:
         if any(replica.head is None for replica in self.replicas):
             return None
         own = None if place == 0 else self.replicas[0].head
-        siblings = SiblingHeads(own, tuple(head for head in others if head is not None))
+        siblings = OtherHeads(own, tuple(head for head in others if head is not None))
         part = Partition.load(
             self.contexts[place],
             0,
