@@ -194,22 +194,22 @@ def of_attribute(
     assert isinstance(mechanism, Sampled)
     number = mechanism.names.index(name)
     if totals.attributes:
-        own = totals.attributes[number]
+        attribute_totals = totals.attributes[number]
     else:
         statistic = totals.statistic[mechanism.slices[number]]
         n = mechanism.parts[number].count(statistic)
-        own = replace(totals, statistic=statistic, n=n, among=totals.n)
+        attribute_totals = replace(totals, statistic=statistic, n=n, among=totals.n)
     sampling = sampling_between(
         collection.spread,
         collection.window,
-        own.start_ms,
-        own.end_ms,
+        attribute_totals.start_ms,
+        attribute_totals.end_ms,
         part=mechanism.probabilities[number] / WORD,
     )
     if options.estimand == "respondents":
-        sampling = sampling_among(sampling, own.n, own.among)
+        sampling = sampling_among(sampling, attribute_totals.n, attribute_totals.among)
         options = replace(options, estimand="active")
-    return own, replace(options, sampling=sampling)
+    return attribute_totals, replace(options, sampling=sampling)
 
 
 def sampling_between(
@@ -264,10 +264,10 @@ def active_devices(spread: SpreadConfig, n: int, *, panes: int) -> Entry:
     reports is binomial, whatever the values are. Draws for panes of one period are at worst
     independent; a rolling draw is the same in all periods that the span touches.
     """
-    apart = spread.windows / spread.reports
+    distance = spread.windows / spread.reports
     repeats = -(-panes // spread.windows) if spread.rolling else 1
-    variance = n * apart * (apart - 1.0) * max(1, repeats)
-    return {"count": n * apart, "se": math.sqrt(variance)}
+    variance = n * distance * (distance - 1.0) * max(1, repeats)
+    return {"count": n * distance, "se": math.sqrt(variance)}
 
 
 def _estimates(
@@ -334,11 +334,11 @@ def _merged_blocks(merged: Bools, count: int, blocks: Blocks | None) -> Entry:
     """Return the document's field `merged`, for blocks `(blocks,)` with this many reports."""
     edges = np.flatnonzero(np.diff(merged, prepend=False, append=False))
     runs = np.stack([edges[::2], edges[1::2] - 1], axis=1)
-    found = {"blocks": int(merged.sum()), "runs": runs[:_LISTED_RUNS].tolist()}
+    summary = {"blocks": int(merged.sum()), "runs": runs[:_LISTED_RUNS].tolist()}
     if blocks is not None and blocks.names is not None:
         listed = np.flatnonzero(merged)[:_LISTED_RUNS].tolist()
-        found["names"] = [blocks.names[block] for block in listed]
-    return {**found, "count": count}
+        summary["names"] = [blocks.names[block] for block in listed]
+    return {**summary, "count": count}
 
 
 def _size(windows: WindowSpec, span: tuple[int, int] | None) -> dict[str, str]:

@@ -222,11 +222,11 @@ class EstimateDocument(Part):
         """
         if self.withheld or self.attribute == attribute:
             return self
-        for one in self.attributes:
-            if one.attribute == attribute:
-                return one
-        known = ", ".join(str(one.attribute) for one in self.attributes) or "none"
-        raise ValueError(f"attribute: expected one of {known}, got {attribute!r}")
+        for section in self.attributes:
+            if section.attribute == attribute:
+                return section
+        names = ", ".join(str(section.attribute) for section in self.attributes) or "none"
+        raise ValueError(f"attribute: expected one of {names}, got {attribute!r}")
 
     def to_columns(self, part: EntryPart = "values") -> dict[str, list[Any]]:
         """Return the entries of one part by column: labels, estimates, low, high and the rest.

@@ -55,7 +55,7 @@ def _mmse(
     if withheld is not None:
         nothing = dict.fromkeys(("share", "count", "se", "low", "high"))
         return {"value": label, **nothing, "method": method, "withheld": withheld}
-    found = estimate_mmse(
+    estimate = estimate_mmse(
         mechanism,
         totals.statistic,
         totals.n,
@@ -65,12 +65,12 @@ def _mmse(
     )
     return {
         "value": label,
-        "share": finite(found.value),
-        "count": finite(found.value * totals.n),
-        "se": finite(found.se),
-        "low": finite(found.low),
-        "high": finite(found.high),
-        "method": found.method,
+        "share": finite(estimate.value),
+        "count": finite(estimate.value * totals.n),
+        "se": finite(estimate.se),
+        "low": finite(estimate.low),
+        "high": finite(estimate.high),
+        "method": estimate.method,
     }
 
 

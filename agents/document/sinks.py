@@ -93,20 +93,20 @@ def _write_parquet(to: str, rows: Sequence[Row]) -> None:
     parquet = imported("pyarrow.parquet", "parquet", "a Parquet file")
     types = {name: _TYPES.get(name, ("string",))[0] for name in COLUMNS}
     schema = pa.schema([(name, pa.type_for_alias(of)) for name, of in types.items()])
-    kept: list[Row] = []
+    old_rows: list[Row] = []
     if Path(to).is_dir():
         raise ValueError(f"{to}: expected a file, got a folder")
     if Path(to).exists():
         try:
-            found = parquet.read_table(to)
+            stored = parquet.read_table(to)
         except pa.ArrowInvalid as error:
             raise ValueError(f"{to}: expected a Parquet file") from error
-        if not found.schema.equals(schema):
+        if not stored.schema.equals(schema):
             raise ValueError(f"{to}: expected the columns of finals: choose another file")
-        kept = found.to_pylist()
+        old_rows = stored.to_pylist()
     new = {tuple(row[name] for name in _WINDOW) for row in rows}
-    kept = [row for row in kept if tuple(row[name] for name in _WINDOW) not in new]
-    ordered = sorted([*kept, *rows], key=lambda row: tuple(row[name] for name in _KEY))
+    old_rows = [row for row in old_rows if tuple(row[name] for name in _WINDOW) not in new]
+    ordered = sorted([*old_rows, *rows], key=lambda row: tuple(row[name] for name in _KEY))
     # Renamed at the end, so that readers see the whole old file or the whole new one.
     unfinished = f"{to}.new"
     try:
@@ -129,8 +129,8 @@ def _write_sql(to: str, rows: Sequence[Row]) -> None:
     try:
         with engine.begin() as connection:
             table.metadata.create_all(connection)
-            kept = {column["name"] for column in sql.inspect(connection).get_columns(SQL_TABLE)}
-            if not kept.issuperset(COLUMNS):
+            existing = {column["name"] for column in sql.inspect(connection).get_columns(SQL_TABLE)}
+            if not existing.issuperset(COLUMNS):
                 raise ValueError(
                     f"expected the columns of finals in its table {SQL_TABLE}: choose another "
                     "database, or drop the table, which is stored again"

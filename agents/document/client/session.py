@@ -55,8 +55,8 @@ class Client:
 
     async def status(self, name: str, *, fingerprint: str | None = None) -> CollectionStatus:
         """Return a collection's progress, under its own spec or the one with this fingerprint."""
-        asked = _given(fingerprint=fingerprint)
-        return await self._model(CollectionStatus, _path(name, "/status"), asked)
+        parameters = _given(fingerprint=fingerprint)
+        return await self._model(CollectionStatus, _path(name, "/status"), parameters)
 
     async def readiness(self) -> Readiness:
         """Return whether every collection is ready, and if not, why."""
@@ -74,15 +74,15 @@ class Client:
         fingerprint: str | None = None,
     ) -> AsyncIterator[WindowState]:
         """Yield the windows with reports that lie within a span, oldest first, page by page."""
-        asked = dict(_given(**{"from": start}, to=end, fingerprint=fingerprint))
+        parameters = dict(_given(**{"from": start}, to=end, fingerprint=fingerprint))
         after: str | None = None
         while True:
-            query = [*asked.items(), ("limit", str(page))]
+            query = [*parameters.items(), ("limit", str(page))]
             if after is not None:
                 query.append(("after", after))
             answer = await self._model(WindowList, _path(name, "/windows"), query)
-            for one in answer.windows:
-                yield one
+            for window in answer.windows:
+                yield window
             if not answer.more:
                 return
             after = answer.windows[-1].window.start
@@ -98,24 +98,24 @@ class Client:
         fingerprint: str | None = None,
     ) -> list[WindowState]:
         """Return the newest windows with reports within a span, at most this many, oldest first."""
-        found: list[WindowState] = []
-        asked = dict(_given(**{"from": start}, to=end, fingerprint=fingerprint))
-        while len(found) < number:
-            query = [*asked.items(), ("last", str(min(page, number - len(found))))]
+        states: list[WindowState] = []
+        parameters = dict(_given(**{"from": start}, to=end, fingerprint=fingerprint))
+        while len(states) < number:
+            query = [*parameters.items(), ("last", str(min(page, number - len(states))))]
             answer = await self._model(WindowList, _path(name, "/windows"), query)
-            found = answer.windows + found
+            states = answer.windows + states
             if not answer.more:
                 break
             # Windows have distinct ends, so this leaves exactly those before the first one.
-            asked["to"] = str(parse_time(answer.windows[0].window.end) - 1)
-        return found
+            parameters["to"] = str(parse_time(answer.windows[0].window.end) - 1)
+        return states
 
     async def estimate(
-        self, name: str, asked: EstimateRequest | None = None, *, fingerprint: str | None = None
+        self, name: str, request: EstimateRequest | None = None, *, fingerprint: str | None = None
     ) -> EstimateDocument:
         """Return the document of a span, by default the newest window as published."""
         spec = _given(fingerprint=fingerprint)
-        body = (asked or EstimateRequest()).model_dump_json(exclude_unset=True).encode()
+        body = (request or EstimateRequest()).model_dump_json(exclude_unset=True).encode()
         headers = {"Content-Type": "application/json"}
         path = _path(name, "/estimate")
         raw = await self._transport.fetch("POST", path, spec, body=body, headers=headers)
