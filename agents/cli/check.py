@@ -32,7 +32,7 @@ def check(config_file: str, shard: Shard) -> None:
             specs = f"{collection.spec.fingerprint.hex()} and still takes"
             click.echo(f"{collection.name}: counts {specs} {accepted.spec.fingerprint.hex()}")
     # Imported late: the Kafka clients take three times as long to load as the configuration.
-    from ldpstream.agents.cli.checking.problems import find_problems
+    from ldpstream.agents.cli.terminal.problems import find_problems
 
     if problems := find_problems(config, config_file):
         raise Failed("\n".join(problems))

@@ -1,1 +1,0 @@
-"""The checks of `ldpstream check` that ask a broker."""
