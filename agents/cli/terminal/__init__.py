@@ -1,1 +1,1 @@
-"""What commands share: input and output, options, tables, messages."""
+"""What commands share, or load late: input and output, options, tables, checks, messages."""
