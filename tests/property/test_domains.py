@@ -4,6 +4,7 @@ import math
 import subprocess
 import sys
 from collections.abc import Callable
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -86,13 +87,14 @@ def test_the_edges_belong_to_the_bin_that_they_begin(domain: Interval):
         assert np.array_equal(along, [*range(domain.bins[axis]), domain.bins[axis] - 1])
 
 
+NAN = Decimal("sNaN")
 OUTSIDE = {
     "labels": (Labels(("bus", "train", 7)), ["bus", "plane", 8, 7.0, True, None, ["bus"], ""]),
     "size": (Size(5), [4, 5, -1, 1.0, "1", None, 10**30, math.nan, [1]]),
     "grid": (Grid(3, 4), [[2, 3], [3, 0], [0, -1], [0], [0, 1, 2], 5, "01", [0, 1.0]]),
     "interval": (
         Interval(((0.0, 9.0),), (3,)),
-        [9.0, 9.1, -0.1, math.nan, math.inf, "3", None, 10**400, [3.0]],
+        [9.0, 9.1, -0.1, math.nan, math.inf, True, "3", b"3", None, 10**400, [3.0], 1j, NAN],
     ),
     "intervals": (
         Interval(((0.0, 9.0), (0.0, 1.0)), (3, 2)),

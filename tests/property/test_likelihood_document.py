@@ -96,14 +96,6 @@ def test_weights_are_bounded_as_without_likelihood():
     ]
 
 
-@pytest.mark.slow
-def test_the_same_reports_give_the_same_document():
-    config = collection(STARTS)
-    given = totals(config, 3_000)
-    more: Any = {"method": "profile-exact", "estimand": "population", "project": "likelihood"}
-    assert answer(config, given, **more) == answer(config, given, **more)
-
-
 @pytest.mark.grid
 @pytest.mark.parametrize("n", [0, 1, 2, 4])
 @pytest.mark.parametrize("method", ["profile", "profile-exact"])

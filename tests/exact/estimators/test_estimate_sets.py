@@ -5,7 +5,7 @@ from itertools import chain, combinations
 import numpy as np
 import pytest
 
-from ldpstream.estimators.estimate import estimate_sets, estimate_values
+from ldpstream.estimators.estimate import estimate_sets
 from ldpstream.estimators.planning.predictions import predicted_set_variances
 from ldpstream.estimators.queries import range_values
 from ldpstream.estimators.weights import estimate_linear
@@ -88,18 +88,6 @@ def test_whole_blocks_are_exact_among_respondents_and_binomial_in_the_population
         assert exact.low[0] == exact.value[0] == exact.high[0] == pytest.approx(share, abs=1e-15)
         population = estimate_sets(BLOCKS, statistic, 500, members, estimand="population")
         assert population.se[0] ** 2 == pytest.approx(share * (1 - share) / 499, rel=1e-9)
-
-
-def test_a_single_value_is_the_same_alone_and_as_a_set():
-    for mechanism in (BLOCKS, PLAIN):
-        statistic = STATISTICS[id(mechanism)]
-        sets = [np.array([x]) for x in range(mechanism.size)]
-        alone = estimate_values(mechanism, statistic, 500)
-        as_set = estimate_sets(mechanism, statistic, 500, sets)
-        for name in ("value", "se", "low", "high", "influence"):
-            np.testing.assert_allclose(
-                getattr(as_set, name), getattr(alone, name), rtol=1e-9, atol=1e-12
-            )
 
 
 def test_a_set_costs_no_more_than_the_sum_of_its_values():

@@ -163,18 +163,6 @@ def test_unsolved_shares_count_as_inside(make: Any, monkeypatch: pytest.MonkeyPa
             assert (first, last) != quantiles
 
 
-def test_reports_of_one_value_bound_its_share_and_that_of_the_others():
-    line = line_of(1.0, (0, 0, 0, 0, 5_000, 0, 0, 0))
-    profile = Profile.calibrated(line, 0.95)
-    low, high = profile.share(np.arange(8) == 4)
-    assert low > 0.95
-    assert high == 1.0
-    low, high = profile.share(np.arange(8) < 2)
-    assert low == 0.0
-    assert high < 0.01
-    assert profile.position(0.5, np.arange(8)) == (4, 4)
-
-
 @EVERY
 def test_halves_are_fair_and_the_same_each_time(counts: tuple[int, ...]):
     line = line_of(1.0, counts)

@@ -70,12 +70,6 @@ def test_predicted_variances_are_those_of_any_other_unit_and_zero(mechanism: Mec
         np.testing.assert_allclose(found, plain, rtol=1e-6)
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS.values(), ids=MECHANISMS)
-def test_the_plain_decoders_noise_is_that_of_any_other_unit(mechanism: Mechanism):
-    noise = mechanism.decoder.noise
-    np.testing.assert_allclose(noise(WEIGHTS[0] * 1e-9) / 1e-18, noise(WEIGHTS[0]), rtol=1e-6)
-
-
 def test_blocks_whose_weights_hardly_differ_are_no_more_exact_than_others():
     mechanism, n = BlockHadamard(1.0, PAIRED), 300
     values = np.repeat([0, 1], [100, 200])

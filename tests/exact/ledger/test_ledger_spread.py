@@ -84,20 +84,6 @@ def test_it_takes_part_in_exactly_as_many_windows_as_the_budget_allows(
             assert days[0] != days[1] or days[1] != days[2]
 
 
-def test_devices_spread_over_the_day(tmp_path: Path):
-    """Of twenty devices more than 14 report in some hour with a probability below 24 * 2e-9."""
-    modes, hours = spec(), Counter()
-    for number in range(20):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        with open_ledger(folder, spread=True) as ledger:
-            parts = (ledger.takes_part(modes, time_ms=START_MS + h * HOUR_MS) for h in range(24))
-            hours.update(hour for hour, part in enumerate(parts) if part)
-    assert sum(hours.values()) == 60
-    assert max(hours.values()) <= 14
-    assert len(hours) > 10
-
-
 def test_the_windows_depend_on_no_value_and_on_no_choice_of_times(tmp_path: Path):
     """The same secret, other values, another order, and windows that are missed: the same set."""
     modes = spec()

@@ -22,7 +22,6 @@ from ldpstream.mechanisms import (
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.policies.composition import SumPolicy, closure, first_beyond
 from ldpstream.mechanisms.policies.policy import PublicWeightPolicy
-from ldpstream.mechanisms.policies.prior import PriorPolicy
 from tests.conformance.instances import LIP
 from tests.exact.wire.test_vectors import spec_of
 
@@ -156,11 +155,6 @@ def test_the_first_pair_beyond_is_found():
 @pytest.mark.parametrize("name", LIP)
 def test_the_largest_loss_of_priors_is_that_of_all_pairs(name: str):
     policy = LIP[name].policy
-    assert policy.largest_loss() == max(budget for *_, budget in policy.constraints())
-
-
-def test_the_largest_loss_of_one_prior_is_that_of_all_pairs():
-    policy = PriorPolicy(0.7, (Fraction(1, 2), Fraction(1, 3), Fraction(1, 6)))
     assert policy.largest_loss() == max(budget for *_, budget in policy.constraints())
 
 

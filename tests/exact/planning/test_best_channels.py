@@ -14,7 +14,7 @@ from ldpstream.estimators.design.optimise import (
     ranges,
     sets,
 )
-from ldpstream.estimators.design.pair_cone import PairCone, closed, essential_pairs
+from ldpstream.estimators.design.pair_cone import PairCone, closed
 from ldpstream.estimators.design.realise import realise
 from ldpstream.estimators.design.tree_cone import TreeCone
 from ldpstream.estimators.planning.predictions import predicted_set_variances
@@ -170,14 +170,6 @@ def test_the_search_finds_what_enumeration_proves():
     assert every.shape == (32, 6)
     worth = (every / (every @ prior)[:, None]) @ directions.T
     assert np.allclose(worth.max(axis=0), (best * directions).sum(axis=1))
-
-
-def test_only_pairs_that_no_others_imply_bind():
-    policy = MetricPolicy(1.0, (3, 3))
-    budgets = closed(9, ((x, z, float(b)) for x, z, b in policy.constraints()))
-    assert np.allclose(budgets, policy.matrix())
-    value, other = essential_pairs(budgets)
-    assert set(zip(value.tolist(), other.tolist(), strict=True)) == set(policy.pairs())
 
 
 def test_gram_matrices_are_sums_over_the_queries():

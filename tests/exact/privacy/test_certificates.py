@@ -1,14 +1,12 @@
 """Certificates notice a broken channel, and both kinds of proof agree."""
 
 import dataclasses
-import itertools
 import math
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from ldpstream.mechanisms.channels.certificate import certify_by_enumeration
 from ldpstream.mechanisms.channels.channel import Channel
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.exact.entropy import WORD
@@ -20,7 +18,6 @@ from ldpstream.mechanisms.families.high_low import HighLow
 from ldpstream.mechanisms.families.l1 import geometric as l1_geometric
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from ldpstream.mechanisms.interface.mechanism import Mechanism
-from ldpstream.mechanisms.policies.metric import MetricPolicy
 from ldpstream.mechanisms.policies.policy import BinaryPolicy, BlockPolicy
 from tests.conformance.instances import INSTANCES
 
@@ -133,56 +130,6 @@ def test_a_large_channel_is_not_enumerated_but_certified():
         assert mechanism.certify().passed
 
 
-def test_a_certificate_counts_unprotected_pairs():
-    sizes = {"unequal": 12**2 - (1 + 9 + 25 + 1 + 4), "one-block": 0}
-    for name, pairs in sizes.items():
-        certificate = INSTANCES[f"block-hadamard:{name}"].certify()
-        assert certificate.unprotected_pairs == pairs
-    assert INSTANCES["high-low:some"].certify().unprotected_pairs == 6 * 8
-    assert INSTANCES["binary:mangat"].certify().unprotected_pairs == 1
-
-
-GEOMETRIC = [L1Geometric(1.0, (9,)), L1Geometric(0.3, (3, 4)), L1Geometric(0.3, (30, 40))]
-
-
-@pytest.mark.parametrize("mechanism", GEOMETRIC, ids=lambda m: str(m.shape))
-def test_one_unit_of_alpha_too_little_fails(mechanism: L1Geometric):
-    assert mechanism.certify().passed
-    broken = dataclasses.replace(mechanism)
-    vars(broken)["threshold"] = mechanism.threshold - 1
-    certificate = broken.certify()
-    assert not certificate.passed
-    assert certificate.violation is not None
-    if mechanism.size <= 64:
-        assert "at output" in certificate.violation
-
-
-def capped_separately(alpha: Fraction, m: int, cap: int) -> Channel:
-    """clamp(x + G - G'), but with both geometrics capped before their difference is taken."""
-    shares = [(1 - alpha) * alpha**g for g in range(cap)] + [alpha**cap]
-    rows = []
-    for x in range(m):
-        row: dict[int, Fraction] = {}
-        for g, h in itertools.product(range(cap + 1), repeat=2):
-            y = min(max(x + g - h, 0), m - 1)
-            row[y] = row.get(y, Fraction(0)) + shares[g] * shares[h]
-        rows.append(row)
-    return Channel(tuple(rows), m)
-
-
-def test_geometrics_capped_separately_fail_and_are_named():
-    policy = MetricPolicy(-math.log(0.8) + 1e-9, (4,))
-    alpha = Fraction(4, 5)
-    assert policy.epsilon == pytest.approx(0.22, abs=0.005)
-    certificate = certify_by_enumeration("capped", policy, capped_separately(alpha, 4, 4), [])
-    assert not certificate.passed
-    assert certificate.violation is not None
-    assert "at output" in certificate.violation
-    assert certificate.losses[0].low == pytest.approx(0.88, abs=0.005)
-    # Far beyond every output the caps hardly matter, but they still do.
-    assert not certify_by_enumeration("far", policy, capped_separately(alpha, 4, 40), []).passed
-
-
 def test_a_loss_beyond_all_floats_is_still_named():
     """The farthest of 33 values differ by a ratio of 2^2048."""
     mechanism = L1Geometric(50.0, (33,))
@@ -199,14 +146,3 @@ def test_any_size_is_certified_by_structure(shape: tuple[int, ...]):
     assert (certificate.passed, certificate.proof) == (True, "structure")
     assert certificate.losses[0].ratio == Fraction(WORD, mechanism.threshold)
     assert certificate.to_json()["policy"]["diameter"] == sum(m - 1 for m in shape)
-
-
-def test_the_l1_policy_adds_steps_over_dimensions():
-    policy = MetricPolicy(0.1, (3, 1, 4))
-    assert policy.matrix()[0].tolist() == pytest.approx(
-        [0.1 * (abs(row) + abs(column)) for row in range(3) for column in range(4)]
-    )
-    assert policy.entry(0, 11) == 5 * Fraction(1, 10) == policy.entry(11, 0)
-    steps = {(a, b) for a in range(12) for b in range(12) if sum(policy.steps(a, b)) == 1}
-    assert set(policy.pairs()) == steps
-    assert (policy.diameter, policy.unprotected_pairs, policy.unprotected) == (5, 0, None)
