@@ -12,7 +12,7 @@ from ldpstream.mechanisms.channels.channel import Channel
 from ldpstream.mechanisms.channels.error_region import ErrorRegion, channel_boundary
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.exact.dyadic import exp_bounds
-from ldpstream.mechanisms.policies.composition import closure, compose
+from ldpstream.mechanisms.policies.composition import closure
 from ldpstream.mechanisms.policies.graph import GraphPolicy
 from ldpstream.mechanisms.policies.implication import implies
 from ldpstream.mechanisms.policies.matrix import MatrixPolicy
@@ -125,28 +125,6 @@ def test_a_channel_that_keeps_a_policy_keeps_its_closure_and_what_it_implies(
     weaker = data.draw(matrices(size))
     if implies(policy, weaker) is None:
         assert channel.satisfies(weaker) is None
-
-
-@settings(deadline=None)
-@given(st.data(), st.integers(2, 3))
-def test_two_reports_of_one_value_keep_the_sum(data: st.DataObject, size: int):
-    first, second = data.draw(channels(size)), data.draw(channels(size))
-    policies = data.draw(kept(first)), data.draw(kept(second))
-    both = Channel(
-        tuple(
-            {
-                a * second.outputs + b: p * q
-                for (a, p), (b, q) in product(row.items(), other.items())
-            }
-            for row, other in zip(first.rows, second.rows, strict=True)
-        ),
-        first.outputs * second.outputs,
-    )
-    total = compose(*policies)
-    assert both.satisfies(total) is None
-    for x, z in total.pairs():
-        a, b = (policy.entry(x, z) for policy in policies)
-        assert total.entry(x, z) == (None if a is None or b is None else a + b)
 
 
 @settings(deadline=None)

@@ -34,7 +34,7 @@ WEIGHTS = np.array([[0.0, 3.0, 1.0, 2.0], [5.0, 5.0, 5.0, 5.0]])
 METHODS = [
     (estimand, method)
     for estimand in ("respondents", "population")
-    for method in ("normal", "bernstein", "anytime", "anytime-exact")
+    for method in ("padded", "exact", "normal", "bernstein", "anytime", "anytime-exact")
 ]
 
 

@@ -10,9 +10,7 @@ import numpy as np
 import pytest
 
 from ldpstream.mechanisms import Blocks
-from ldpstream.mechanisms.exact.entropy import (
-    WORD,
-)
+from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.design.mechanism import DesignMechanism
 from ldpstream.mechanisms.families.design.projective_geometry import ProjectiveGeometry
 from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse

@@ -10,9 +10,7 @@ from ldpstream.mechanisms.exact.dyadic import budget, set_threshold
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from ldpstream.mechanisms.families.subset.selection import SubsetSelection
 from ldpstream.mechanisms.families.subset.subsets import Subsets, best_subsets
-from tests.exact.enumeration import (
-    predicted_value_variances,
-)
+from tests.exact.enumeration import predicted_value_variances
 
 
 @pytest.mark.parametrize(("epsilon", "ratio"), [(1.0, 1.27), (2.0, 2.4), (3.0, 5.5), (4.0, 14.0)])

@@ -215,20 +215,6 @@ def test_large_subsets_are_certified_at_once():
     assert spec.hold.ratio(1) < spec.hold.ratio(2) == blend.likely / blend.unlikely
 
 
-def test_independent_epochs_multiply():
-    """Two epochs of two windows, every output of the four: as the product of both says."""
-    spec = held(hold="{ windows = 2, epsilon = 2.0 }")
-    rows = of_epoch(matrix(spec, permanent=True), again(spec), 2)
-    four = {
-        stream: {
-            ys + zs: rows[stream[0]][ys] * rows[stream[1]][zs] for ys in rows[0] for zs in rows[0]
-        }
-        for stream in itertools.product(range(3), repeat=2)
-    }
-    worst = max(ratio(four[one], four[other]) for one, other in itertools.permutations(four, 2))
-    assert worst == spec.hold.ratio(2) ** 2
-
-
 def test_epochs_are_counted_at_their_worst_place():
     for windows in range(1, 30):
         for epoch in range(2, 9):

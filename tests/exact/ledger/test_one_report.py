@@ -10,7 +10,7 @@ import pytest
 
 from ldpstream.agents.broker.topics import TopicError
 from ldpstream.agents.broker.topics import _check_source as check_source
-from ldpstream.agents.config import ConfigError, load_config, read_config
+from ldpstream.agents.config import load_config, read_config
 from ldpstream.mechanisms import CollectionSpec, SpecError
 from ldpstream.mechanisms.ledger import Ledger, LedgerError
 
@@ -65,12 +65,6 @@ def test_what_contradicts_the_rule_is_refused(keys: dict, path: str, expected: s
         make(**keys)
     assert caught.value.path == f"collection.modes.{path}"
     assert caught.value.expected.startswith(expected)
-
-
-def test_hopping_windows_are_refused_in_a_configuration(tmp_path: Path):
-    table = TABLE | {"one_report": True, "window": {"size": "1h", "hop": "30m"}}
-    with pytest.raises(ConfigError, match=r"^collection\.modes\.window\.hop: expected size, bec"):
-        read_config({"collection": {"modes": table}}, base=tmp_path, environment={})
 
 
 def test_a_token_is_of_one_device_window_and_collection():
