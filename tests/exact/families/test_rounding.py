@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -50,7 +51,9 @@ def test_the_chance_is_exact_to_the_last_word(point: float, low: float, high: fl
         digits.append(int(rest))
         rest -= int(rest)
     for place, digit in enumerate(digits):
-        for word, up in ((digit - 1, 1), (digit + 1, 0)):
+        # Beside the digit, and as far from it as floats decide.
+        for off, up in product((1, 1 << 40), (0, 1)):
+            word = digit - off if up else digit + off
             if not 0 <= word < WORD:
                 continue
             script = Scripted(digits[:place], [word])
