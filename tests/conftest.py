@@ -1,6 +1,7 @@
 """Every run of the tests is alike: in the examples they draw, their order and environment."""
 
-from collections.abc import Iterator
+import gc
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = left
     if hasattr(config, "workerinput"):
         items[:] = in_order(items)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, None, None]:
+    """Collect without garbage collection, and leave what is collected out of it afterwards.
+
+    Modules and tests stay to the end of the run; going through them takes a fifth of the time.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)
