@@ -3,19 +3,8 @@
 import numpy as np
 
 from ldpstream.mechanisms.wire.frame import decode_frame, encode_frame
-from tests.stream.batches import NOW_MS, OLD, WINDOW
+from tests.stream.batches import NOW_MS, WINDOW
 from tests.stream.harness import Cluster, frame, make_context, make_spec
-
-
-def test_bad_messages_never_move_the_watermark():
-    cluster = Cluster(make_context(WINDOW), now_ms=NOW_MS)
-    cluster.produce(0, frame((NOW_MS - 50, 0)))
-    cluster.step()
-    assert cluster.head().clock == NOW_MS - 50
-    cluster.produce(0, frame((NOW_MS + 11, 0)), frame((NOW_MS, 9)), None, b"no frame")
-    cluster.step()
-    assert cluster.head().clock == NOW_MS - 50
-    assert cluster.head().rejected == {"future": 1, "range": 1, "undecodable": 2}
 
 
 def test_one_bad_report_in_a_frame_rejects_that_report():
@@ -58,14 +47,3 @@ def test_rejected_messages_are_not_copied_where_that_is_off():
     cluster.step()
     assert cluster.head().rejected == {"undecodable": 1, "range": 1}
     assert [copy.kind for copy in cluster.copies] == ["late"]
-
-
-def test_frames_of_accepted_specs_are_left_to_their_own_state():
-    mine = Cluster(make_context(WINDOW, accept=(OLD,)), now_ms=NOW_MS)
-    theirs = Cluster(make_context(WINDOW, spec=OLD, accept=(make_spec(),)), now_ms=NOW_MS)
-    stranger = frame((NOW_MS, 1), spec=make_spec(name="stranger"))
-    for cluster in (mine, theirs):
-        cluster.produce(0, frame((NOW_MS, 0)), frame((NOW_MS, 1), spec=OLD), stranger)
-        cluster.step()
-        assert (cluster.head().n, cluster.head().next) == (1, 3)
-        assert cluster.head().rejected == {"fingerprint": 1}

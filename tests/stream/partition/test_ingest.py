@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ldpstream.agents.state.batch import Arrivals, read_batch
+from ldpstream.agents.state.batch import Arrivals
 from ldpstream.agents.state.classification import LATE, OUTCOMES, count
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.encoding import decode_chunk
@@ -19,7 +19,7 @@ from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.mechanisms.wire.frame import decode_frame
 from tests.soak import chosen
-from tests.stream.batches import NOW_MS, OLD, contexts, sources
+from tests.stream.batches import NOW_MS, contexts, sources
 from tests.stream.harness import frame, loaded, make_context, settle
 from tests.stream.oracle import Oracle
 
@@ -111,35 +111,6 @@ def copied_by(context: Context, copies: tuple[Copy, ...], batches: list[list[byt
 
 def copied_in(oracle: Oracle) -> Counter:
     return Counter(one for one in oracle.outcomes if one.outcome != "counted")
-
-
-@pytest.mark.soak
-@settings(max_examples=chosen(70, soak=3_000, check=15), deadline=None)
-@given(sources())
-def test_many_frames_are_read_like_single_ones(source: tuple[Context, list[list[bytes | None]]]):
-    context, batches = source
-    values = [value for batch in batches for value in batch] * 3
-    accept = frozenset([OLD.fingerprint])
-    together = read_batch(context.spec, accept, values)
-    alone = [read_batch(context.spec, accept, [value]) for value in values]
-    assert np.array_equal(
-        together.message, np.repeat(np.arange(len(values)), [len(one.count) for one in alone])
-    )
-    for part in ("time_ms", "count", "payload"):
-        parts = np.concatenate([getattr(one, part) for one in alone])
-        assert np.array_equal(getattr(together, part), parts)
-    assert together.refused == tuple(
-        (place, reason) for place, one in enumerate(alone) for _, reason in one.refused
-    )
-    assert together.passed == sum(one.passed for one in alone)
-
-
-def test_no_messages_change_nothing():
-    _, part = loaded(contexts()[0])
-    before = part.work
-    part.ingest([], now_ms=NOW_MS)
-    assert part.work == before
-    assert part.flush() is None
 
 
 def test_a_half_ingested_batch_is_never_flushed(monkeypatch: pytest.MonkeyPatch):

@@ -138,16 +138,6 @@ def test_copies_say_why_and_hold_their_tokens():
     assert cluster.head().rejected == {"partition": 1, "range": 1, "repeated": 2}
 
 
-def test_a_rejected_report_takes_no_token():
-    cluster = Cluster(CONTEXT, partitions=2, now_ms=START_MS)
-    cluster.produce(0, frame((START_MS, 99, 2)), frame((START_MS + 9_000, 1, 4)))
-    cluster.produce(0, frame((START_MS, 1, 2)), frame((START_MS, 1, 4)))
-    cluster.ingest(0)
-    cluster.flush(0)
-    assert cluster.head().n == 2
-    assert cluster.head().rejected == {"range": 1, "future": 1}
-
-
 def test_looking_up_panes_does_not_scan_all_tokens_for_each():
     n, looked = 2_000, 0
 
