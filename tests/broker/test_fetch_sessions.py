@@ -19,17 +19,17 @@ async def test_an_idle_reader_is_sent_no_partition_and_knows_the_ends_of_all(
     running: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lab, sent, forgotten = Lab(running, tmp_path, partitions=3), list[int](), list[bool]()
-    hear = FetchSession.hear
+    record = FetchSession.record_answer
 
-    def heard(session: FetchSession, response: Any) -> bool:
+    def recorded(session: FetchSession, response: Any) -> bool:
         sent.append(sum(len(partitions) for _, partitions in response.topics))
-        continues = hear(session, response)
+        continues = record(session, response)
         if forgotten:
             session._id += 1
             forgotten.pop()
         return continues
 
-    monkeypatch.setattr(FetchSession, "hear", heard)
+    monkeypatch.setattr(FetchSession, "record_answer", recorded)
     topic = lab.collection.topics.source
     await lab.create(topic, partitions=3)
     places = [TopicPartition(topic, number) for number in range(3)]
