@@ -49,7 +49,7 @@ FILES: Final = {
     "broker/windows/test_minimum.py": 30,
     "broker/pages/test_demo.py": 30,
     "broker/trouble/test_producers.py": 30,
-    "crash/test_workers.py": 50,
+    "crash/test_workers.py": 30,
     "browser/test_trouble.py": 25,
     "browser/test_keys.py": 25,
     "browser/test_shape.py": 25,
