@@ -54,11 +54,7 @@ class FaustGroup:
         Commits every offset or, on any error, none. Only Faust reads them back, to decide where its
         stream would begin.
         """
-        try:
-            ours = offsets.keys() <= self._assigned()
-            return ours and bool(await self._call(_commit, offsets))
-        except (KafkaError, IllegalStateError):
-            return False
+        return offsets.keys() <= self._assigned() and bool(await self._call(_commit, offsets))
 
     def silence(self, partitions: AbstractSet[TopicPartition]) -> None:
         """Keep Faust's client from fetching partitions that have just been assigned."""
@@ -148,8 +144,12 @@ async def _leave(consumer: AIOKafkaConsumer) -> bool:
 async def _commit(consumer: AIOKafkaConsumer, offsets: Mapping[TopicPartition, int]) -> bool:
     if is_joining(coordinator_of(consumer)):
         return False
-    # It looks for the group's coordinator without a limit, and the thread runs only two calls at a
-    # time.
-    async with asyncio.timeout(_CALL_SECONDS):
-        await consumer.commit(dict(offsets))
+    try:
+        # It looks for the group's coordinator without a limit, and the thread runs only two calls
+        # at a time.
+        async with asyncio.timeout(_CALL_SECONDS):
+            await consumer.commit(dict(offsets))
+    except (KafkaError, IllegalStateError):
+        # The client says the latter of partitions that a rebalance has just taken.
+        return False
     return True

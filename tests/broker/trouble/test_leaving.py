@@ -4,7 +4,7 @@ import asyncio
 import signal
 
 import pytest
-from aiokafka import AIOKafkaConsumer
+from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from ldpstream.agents.broker.groups import count_members
 from ldpstream.agents.broker.patches.joining_members import is_joining
@@ -54,13 +54,14 @@ async def test_a_member_that_would_commit_while_others_join_keeps_its_place(lab:
         coordinator = first._coordinator
         await eventually(lambda: not is_joining(coordinator))
         place, generation = coordinator.member_id, coordinator.generation
-        offsets, committed = dict.fromkeys(first.assignment(), 0), []
+        committed = []
         third = member(100)
         joining = asyncio.create_task(third.start())
         while coordinator.generation == generation or is_joining(coordinator):
-            committed.append(await _commit(first, offsets))
+            committed.append(await _commit(first, dict.fromkeys(first.assignment(), 0)))
             await asyncio.sleep(0.02)
         await joining
         await third.stop()
         assert False in committed
         assert coordinator.member_id == place
+        assert not await _commit(first, {TopicPartition(topic, 4): 0}), "of another member"
