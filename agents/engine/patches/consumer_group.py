@@ -84,6 +84,9 @@ class FaustGroup:
         if not assigned:
             return False
         if not isinstance(self._app, WorkerApp):
+            if self._app.rebalancing:
+                # A subscription that is gone ends an app which restores its tables.
+                return False
             # What Faust's listener does when partitions are revoked.
             self._app.on_rebalance_start()
             await cast("Consumer", self._app.consumer).on_partitions_revoked({*assigned})

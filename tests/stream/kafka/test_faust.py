@@ -71,6 +71,35 @@ async def test_a_consumer_thread_that_has_ended_commits_nothing():
     assert not await FaustGroup(cast("faust.App", app)).commit({ours: 7})
 
 
+async def test_a_users_app_that_restores_its_tables_does_not_leave_yet():
+    """Faust seeks in them, and ends the app if they are no longer assigned."""
+    left: list[object] = []
+
+    async def call_thread(function: Callable[..., Any], *arguments: Any) -> Any:
+        return await function(*arguments)
+
+    async def revoke(_: object) -> None:
+        left.append("stopped")
+
+    consumer = SimpleNamespace(
+        assignment=lambda: {TopicPartition("trips", 0)},
+        unsubscribe=lambda: left.append("unsubscribed"),
+        _group_instance_id=None,
+    )
+    thread = SimpleNamespace(_consumer=consumer, call_thread=call_thread)
+    app = SimpleNamespace(
+        rebalancing=True,
+        on_rebalance_start=lambda: None,
+        consumer=SimpleNamespace(_thread=thread, on_partitions_revoked=revoke),
+    )
+    group = FaustGroup(cast("faust.App", app))
+    assert not await group.leave()
+    assert left == []
+    app.rebalancing = False
+    assert await group.leave()
+    assert left == ["stopped", "unsubscribed"]
+
+
 async def test_silencing_partitions_is_repeated_until_it_succeeds():
     """The consumer's thread may be busy; unsilenced fetches would fill a queue without end."""
     ours = frozenset({TopicPartition("trips", 0), TopicPartition("trips", 1)})
