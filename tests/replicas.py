@@ -8,10 +8,10 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.engine.changelog import ChangelogReader
+from ldpstream.agents.state.cell_encoding import decode_final
 from ldpstream.agents.state.context import Context
-from ldpstream.agents.state.encoding import decode_final
+from ldpstream.agents.state.records import Name
 from ldpstream.agents.state.replica import Replica
-from ldpstream.agents.state.windows import Name
 from tests.processes import eventually
 
 

@@ -2,16 +2,20 @@
 
 Setting a wall clock makes it jump, and decisions made before anybody notices would be final. So
 after a jump, time continues on the monotonic clock until the broker's next timestamp shows which
-clock is right (`ldpstream.agents.state.skew`). Then a jump to the right time is followed, and one
-to a wrong time is not.
+clock is right. Then a jump to the right time is followed, and one to a wrong time is not.
+
+A changelog has `LogAppendTime`: the broker timestamps what it appends. That happens after the
+worker sent the record and before the acknowledgement arrived, so every acknowledgement bounds how
+far the worker's clock is ahead of the broker's. Idle closing and, unless the broker also timestamps
+the source, `future` and the bound by arrival rely on the worker's clock. Beyond a limit a worker
+should leave its partitions to others.
 """
 
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final, Protocol
-
-from ldpstream.agents.state.skew import Skew
 
 _STEP_MS: Final = 500
 """A change of at least this much is a jump; anything less is an adjustment."""
@@ -38,6 +42,24 @@ class Clock(Protocol):
     @property
     def problem(self) -> str:
         """Why nothing may be decided by this clock, as a sentence; empty if it is right."""
+
+
+@dataclass(frozen=True)
+class Skew:
+    """A worker's clock is ahead of the broker's by `low_ms` to `high_ms` (negative: behind)."""
+
+    low_ms: int
+    high_ms: int
+
+    @classmethod
+    def bounded(cls, *, sent_ms: int, acknowledged_ms: int, appended_ms: int) -> "Skew":
+        """Return one acknowledgement's bounds; the first two times are by the worker's clock."""
+        return cls(sent_ms - appended_ms, acknowledged_ms - appended_ms)
+
+    @property
+    def least_ms(self) -> int:
+        """The value within the bounds that is nearest to 0."""
+        return max(self.low_ms, 0) + min(self.high_ms, 0)
 
 
 class WorkerClock:

@@ -18,10 +18,10 @@ from pydantic import JsonValue
 from ldpstream.agents.document.entries import Calibration
 from ldpstream.agents.document.model import EstimateDocument
 from ldpstream.agents.engine.facade import WorkerCollection, WorkerPipeline
-from ldpstream.agents.state.encoding import decode_final
+from ldpstream.agents.state.cell_encoding import decode_final
 from ldpstream.agents.state.listing import open_windows, stored_finals
-from ldpstream.agents.state.records import Head
-from ldpstream.agents.state.windows import NEVER, Name
+from ldpstream.agents.state.records import Head, Name
+from ldpstream.agents.state.windows import NEVER
 from ldpstream.mechanisms.base.checks import number_text
 from ldpstream.mechanisms.base.times import parse_time
 from ldpstream.mechanisms.domains.parse import Domain

@@ -51,7 +51,7 @@ from ldpstream.agents.engine.source import SourceReader
 from ldpstream.agents.engine.stores import Stores
 from ldpstream.agents.engine.windowed_table import WindowedTable
 from ldpstream.agents.state.close_orders import ControlError, decode_control
-from ldpstream.agents.state.skew import skew_limit_ms
+from ldpstream.agents.state.loading import skew_limit_ms
 
 _WAIT_MS: Final = 500
 _MOST_WAIT_MS: Final = 2_000

@@ -2,13 +2,23 @@
 
 `KINDS` has them all. For example a pane's totals, kind `n`: readers compare them with the pane's
 chunks, and owners hold those of all panes, because late reports still change them. A new kind
-needs a place in `Kind` and a lifetime (both in `ldpstream.agents.state.windows`) and its row here.
+needs its row here, and the place that changes its cells.
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import ClassVar, Final
 
+from ldpstream.agents.state.cell_encoding import (
+    Totals,
+    chunk_sum,
+    decode_final,
+    decode_late,
+    decode_totals,
+    encode_final,
+    encode_late,
+    encode_totals,
+)
 from ldpstream.agents.state.cell_store import CellRecord
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.counts import Counts
@@ -19,20 +29,9 @@ from ldpstream.agents.state.disclosure_groups import (
     encode_release,
     released_sum,
 )
-from ldpstream.agents.state.encoding import (
-    Totals,
-    chunk_sum,
-    decode_final,
-    decode_late,
-    decode_totals,
-    encode_final,
-    encode_late,
-    encode_totals,
-)
-from ldpstream.agents.state.records import Head, RecordError
+from ldpstream.agents.state.records import Head, Name, RecordError
 from ldpstream.agents.state.reserves import Reserves
 from ldpstream.agents.state.tokens import Tokens, token_count
-from ldpstream.agents.state.windows import Kind, Name
 
 Read = Callable[[Name], bytes]
 """Returns the stored value of a live cell."""
@@ -153,7 +152,14 @@ class CellValues:
 
 
 class CellKind:
-    """What is done with cells of one kind; by default, no more than keeping them in the log."""
+    """What is done with cells of one kind; by default, no more than keeping them in the log.
+
+    `lifetime` is the field of `pane_index.Firsts` with which they leave the state. Their number is
+    a pane, or with `by_window` a window.
+    """
+
+    lifetime: ClassVar[str] = "kept"
+    by_window: ClassVar[bool] = False
 
     def merge(self, sums: PaneSums, cell: CellRecord, sign: int) -> None:
         """Add a cell that became live (`sign` 1) to a reader's sums, or take it off them (-1)."""
@@ -210,6 +216,8 @@ class _TotalsCells(CellKind):
 class _LateCells(CellKind):
     """How many reports came late for a pane whose counts partition 0 stores."""
 
+    lifetime = "late"
+
     def merge(self, sums: PaneSums, cell: CellRecord, sign: int) -> None:
         sums.set_totals(cell.name, Totals(late=decode_late(cell.start)), sign)
 
@@ -225,6 +233,8 @@ class _LateCells(CellKind):
 
 class _TokenCells(CellKind):
     """Chunks of the tokens counted in an open pane."""
+
+    lifetime = "tokens"
 
     def merge(self, sums: PaneSums, cell: CellRecord, sign: int) -> None:
         sums.tokens[cell.name.number] += sign * token_count(cell.kept_value)
@@ -242,6 +252,8 @@ class _TokenCells(CellKind):
 
 class _FinalCells(CellKind):
     """The contents of windows' finals, held until they are published."""
+
+    by_window = True
 
     def load(self, values: CellValues, name: Name, read: Read) -> None:
         if name.number >= values.published:
@@ -277,6 +289,8 @@ class _PartCells(CellKind):
 class _ReleaseCells(CellKind):
     """What answers may hold of a pane that is in no group yet."""
 
+    lifetime = "releases"
+
     def merge(self, sums: PaneSums, cell: CellRecord, sign: int) -> None:
         sums.released[cell.name.number] -= sign * released_sum(cell.start)
         sums.changed_releases.add(cell.name.number)
@@ -294,6 +308,8 @@ class _ReleaseCells(CellKind):
 class _OpenCells(CellKind):
     """Chunks of a release's statistic, which are written as they are."""
 
+    lifetime = "releases"
+
     def merge(self, sums: PaneSums, cell: CellRecord, sign: int) -> None:
         sums.released[cell.name.number] += sign * chunk_sum(cell.start)
         sums.changed_releases.add(cell.name.number)
@@ -301,6 +317,8 @@ class _OpenCells(CellKind):
 
 class _ReserveCells(CellKind):
     """Chunks of the reports that answers about an open pane may leave out."""
+
+    lifetime = "releases"
 
     def load(self, values: CellValues, name: Name, read: Read) -> None:
         values.reserve_chunks[name.number][name.chunk] = read(name)
@@ -314,7 +332,7 @@ class _ReserveCells(CellKind):
             values.reserves.drop(name.number)
 
 
-KINDS: Final[Mapping[Kind, CellKind]] = {
+KINDS: Final[Mapping[str, CellKind]] = {
     "count": _CountCells(),
     "n": _TotalsCells(),
     "final": _FinalCells(),
@@ -325,4 +343,4 @@ KINDS: Final[Mapping[Kind, CellKind]] = {
     "late": _LateCells(),
     "reserve": _ReserveCells(),
 }
-"""Every kind of record but the head."""
+"""Every kind of record but the head, in the order of their numbers in keys, which begin at 1."""

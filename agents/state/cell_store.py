@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from ldpstream.agents.state.windows import Name
+from ldpstream.agents.state.records import Name
 
 
 class StoreError(RuntimeError):

@@ -44,11 +44,12 @@ from dataclasses import dataclass, replace
 from heapq import nsmallest
 from typing import Final
 
+from ldpstream.agents.state.cell_encoding import sum_chunks
 from ldpstream.agents.state.close_orders import Control
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.disclosure_groups import DisclosureGroup, DisclosureGroups
-from ldpstream.agents.state.encoding import sum_chunks
 from ldpstream.agents.state.owner_cells import OwnedCells
+from ldpstream.agents.state.pane_index import Firsts
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import (
     BehindError,
@@ -59,7 +60,7 @@ from ldpstream.agents.state.replica import (
     incomplete_panes,
 )
 from ldpstream.agents.state.view import final_totals, reports_about
-from ldpstream.agents.state.windows import NEVER, Firsts, WindowSpec, windows_with
+from ldpstream.agents.state.windows import NEVER, WindowSpec, windows_with
 
 _FINALS_BYTES: Final = 4 << 20
 """Finals stay in memory until they are published: above this size no more are decided."""

@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.agents.state.encoding import decode_chunk, encode_chunk, encode_few
+from ldpstream.agents.state.cell_encoding import decode_chunk, encode_chunk, encode_few
 
 _HeldChunk = bytes | dict[int, int] | NDArray[np.int64]
 FEW_ENTRIES: Final = 64

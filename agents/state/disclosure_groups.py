@@ -9,7 +9,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from ldpstream.agents.state.encoding import VERSION, unpack
+from ldpstream.agents.state.cell_encoding import VERSION, unpack
 from ldpstream.agents.state.records import RecordError
 from ldpstream.agents.state.windows import NEVER
 

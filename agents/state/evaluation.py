@@ -21,24 +21,26 @@ fails instead of guessing (`PaneSums.check`).
 """
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final
 
-from ldpstream.agents.state.accepted_specs import OtherStates
+from ldpstream.agents.state.cell_encoding import VERSION_BYTE, Totals
 from ldpstream.agents.state.cell_kinds import KINDS, PaneSums
 from ldpstream.agents.state.cell_store import CellRecord, CellStore, HeadRecord, KeptValue
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.encoding import (
-    VERSION_BYTE,
-    Totals,
     decode_head,
     decode_key,
     head_prefix,
+    split_state,
     state_prefix,
 )
-from ldpstream.agents.state.records import HEAD, Head, Key, RecordError
-from ldpstream.agents.state.windows import NEVER, Firsts, Kind, Name, PaneIndex, WindowSpec
+from ldpstream.agents.state.pane_index import Firsts, PaneIndex
+from ldpstream.agents.state.records import HEAD, Head, Key, Name, RecordError
+from ldpstream.agents.state.windows import NEVER, WindowIdentity, WindowSpec
 
 _NOTHING: Final = Totals()
+_NO_HEAD: Final = Head()
 
 
 class Evaluation:
@@ -235,7 +237,7 @@ class Evaluation:
         record = totals.get(Name("n", pane)) or totals.get(Name("late", pane))
         return record or _NOTHING
 
-    def chunks(self, pane: int, kind: Kind = "count") -> list[tuple[int, bytes]]:
+    def chunks(self, pane: int, kind: str = "count") -> list[tuple[int, bytes]]:
         """Return the chunks of a pane's cells of this kind, as `(number, value)`."""
         return [(name.chunk, self.value(name)) for name in self._live.index.names(pane, kind)]
 
@@ -287,3 +289,63 @@ class LiveCells:
     def _merge(self, cell: CellRecord, sign: int) -> None:
         self.size_bytes += sign * cell.size_bytes
         KINDS[cell.name.kind].merge(self.sums, cell, sign)
+
+
+class OtherStates:
+    """The winning heads of all other states in a log, by their key prefix.
+
+    A collection whose spec was changed continues in a state of its own, and the previous state
+    stays in the topic. If the earlier spec is named in `accept`, the previous state's head says at
+    which offset it handed over. A state without such an offset was left behind: nobody counts its
+    reports or closes its windows.
+
+    They are correct once the log's end has been reached (rule 5).
+    """
+
+    def __init__(self, context: Context) -> None:
+        specs = context.spec, *context.accept
+        self._accepted = {spec.fingerprint for spec in specs}
+        self._fingerprint = context.spec.fingerprint
+        self._windows = context.window.identity
+        self._heads: dict[bytes, Head] = {}
+        self._conflicting: dict[WindowIdentity, int] = {}
+
+    def add(self, key: bytes, value: bytes | None, *, since: bool) -> None:
+        """Add a record of another state, in the log's order; unreadable ones are ignored.
+
+        Records that arrive `since` the log's end was first reached come from a later configuration,
+        which includes this state, or from a worker that still has another one.
+        """
+        try:
+            state, fingerprint, windows = split_state(key)
+            key_here = decode_key(state, key)
+            if value is None or key_here is None or key_here.name != HEAD:
+                return
+            if not since and key_here.seq > self._heads.get(state, _NO_HEAD).seq:
+                self._heads[state] = decode_head(key_here, value)
+        except RecordError:
+            return
+        if since and fingerprint == self._fingerprint and windows != self._windows:
+            self._conflicting[windows] = key_here.seq
+
+    def conflicts(self) -> Mapping[WindowIdentity, int]:
+        """Return the last seq, by windows, of states of our spec with other windows.
+
+        Only states that have advanced since the log's end was first reached: the rest are history.
+        """
+        return self._conflicting
+
+    def windows(self) -> AbstractSet[WindowIdentity]:
+        """Return the other windows that our spec has been counted into, now or earlier."""
+        states = [split_state(state) for state in self._heads]
+        identities = {
+            windows for _, fingerprint, windows in states if fingerprint == self._fingerprint
+        }
+        return (identities | self._conflicting.keys()) - {self._windows}
+
+    def left_behind(self) -> Sequence[bytes]:
+        """Return the fingerprints of specs, neither ours nor accepted, that never handed over."""
+        states = {
+            split_state(state)[1] for state, head in self._heads.items() if head.cutover == NEVER
+        }
+        return sorted(states - self._accepted)

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.records import Name
 from ldpstream.agents.state.replica import BehindError, Replica, check_between, incomplete_panes
 from ldpstream.agents.state.view import panes_between
 from ldpstream.agents.state.windows import (
     NEVER,
     NOTHING_LOST,
     MissingMessages,
-    Name,
     missing_messages,
     windows_with,
 )

@@ -27,8 +27,10 @@ from ldpstream.agents.state.batch import NO_END, Arrivals, Decided
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import Replica, behind
-from ldpstream.agents.state.skew import skew_limit_ms
 from ldpstream.agents.state.windows import NEVER, Gap, WindowSpec, add_gap, end_gap
+
+_LEAST_SKEW_LIMIT_MS: Final = 1_000
+_MOST_SKEW_LIMIT_MS: Final = 5_000
 
 
 @dataclass(frozen=True)
@@ -152,3 +154,8 @@ def bound_gap(context: Context, work: Head, gap: Gap, arrived: Arrivals, *, now_
     last = window.pane(first_ms + window.future_ms)
     last = last if first_ms > now_ms else min(last, gap.last)
     return replace(work, gaps=end_gap(work.gaps, gap, last))
+
+
+def skew_limit_ms(grace_ms: int) -> int:
+    """Return the tolerated clock error for a collection with this grace."""
+    return max(_LEAST_SKEW_LIMIT_MS, min(_MOST_SKEW_LIMIT_MS, grace_ms // 2))

@@ -10,14 +10,15 @@ from typing import Final
 
 import numpy as np
 
+from ldpstream.agents.state.cell_encoding import Totals
 from ldpstream.agents.state.cell_kinds import KINDS, CellValues
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.disclosure_groups import DisclosureGroup, ReleasedPane
-from ldpstream.agents.state.encoding import Totals
-from ldpstream.agents.state.records import Head
+from ldpstream.agents.state.pane_index import Firsts, PaneIndex
+from ldpstream.agents.state.records import Head, Name
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.tokens import Numbers
-from ldpstream.agents.state.windows import NEVER, Firsts, Kind, Name, PaneIndex
+from ldpstream.agents.state.windows import NEVER
 from ldpstream.mechanisms.interface.mechanism import Reports
 
 CELLS_LIMIT: Final = 20_000
@@ -172,7 +173,7 @@ class OwnedCells:
         self._put("count", pane, chunks)
         return n - before.n
 
-    def _put(self, kind: Kind, pane: int, chunks: Mapping[int, bytes]) -> None:
+    def _put(self, kind: str, pane: int, chunks: Mapping[int, bytes]) -> None:
         for number, value in chunks.items():
             name = Name(kind, pane, number)
             self._values.encoded[name] = value

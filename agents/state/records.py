@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from ldpstream.agents.state.windows import NEVER, Gap, Name
+from ldpstream.agents.state.windows import NEVER, Gap
 
 TOKEN_REASONS: Final = ("partition", "repeated", "crowded")
 REASONS: Final = (
@@ -24,6 +24,18 @@ REASONS: Final = (
 
 class RecordError(ValueError):
     """A changelog record that this version cannot have written; nothing is guessed from it."""
+
+
+class Name(NamedTuple):
+    """What a record is about: one of `ldpstream.agents.state.cell_kinds.KINDS`, or a head.
+
+    `number` is a pane, of a final its window, of a head 0. What is too long for one record has
+    several, which differ in `chunk`.
+    """
+
+    kind: str
+    number: int = 0
+    chunk: int = 0
 
 
 HEAD: Final = Name("head")

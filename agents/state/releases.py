@@ -29,9 +29,9 @@ from typing import Final, Self
 
 import numpy as np
 
+from ldpstream.agents.state.cell_encoding import add_chunks, encode_chunk
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.disclosure_groups import ReleasedPane
-from ldpstream.agents.state.encoding import add_chunks, encode_chunk
 from ldpstream.agents.state.owner_cells import OwnedCells
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import Replica, expired

@@ -14,15 +14,9 @@ from ldpstream.agents.state.cell_store import CellStore
 from ldpstream.agents.state.disclosure_groups import DisclosureGroups, ReleasedPane, decode_release
 from ldpstream.agents.state.encoding import decode_head, decode_key
 from ldpstream.agents.state.evaluation import Evaluation
-from ldpstream.agents.state.records import HEAD, Head, Key
+from ldpstream.agents.state.records import HEAD, Head, Key, Name
 from ldpstream.agents.state.reserves import Rows, decode_reserve
-from ldpstream.agents.state.windows import (
-    NEVER,
-    MissingMessages,
-    Name,
-    WindowIdentity,
-    missing_messages,
-)
+from ldpstream.agents.state.windows import NEVER, MissingMessages, WindowIdentity, missing_messages
 
 DEAD_LIMIT: Final = 40_000
 """With this many records to delete, ingesting pauses: each takes memory until it is deleted, and a

@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.agents.state.encoding import VERSION_BYTE, other_version
+from ldpstream.agents.state.cell_encoding import VERSION_BYTE, other_version
 from ldpstream.agents.state.records import RecordError
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Reports
 

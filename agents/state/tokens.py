@@ -13,8 +13,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.agents.state.cell_encoding import VERSION_BYTE, other_version
 from ldpstream.agents.state.cell_store import KeptValue
-from ldpstream.agents.state.encoding import VERSION_BYTE, other_version
 from ldpstream.agents.state.records import RecordError
 from ldpstream.mechanisms.wire.one_report import TOKEN_BYTES
 

@@ -1,4 +1,4 @@
-"""Windows of event time, the panes that they consist of, and what is stored by pane.
+"""Windows of event time, and the panes that they consist of.
 
 Windows are `[start, end)`, aligned to the UTC epoch: window number `i` is
 `[i * hop, i * hop + size)`. State is kept by pane, whose length is the greatest common divisor of
@@ -20,12 +20,11 @@ before the first remaining record could have been in. A head keeps such *gaps* a
 panes, and every document about an affected pane reports them.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from heapq import heappop, heappush
 from math import gcd
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -318,117 +317,6 @@ def missing_messages(
         sum(gap.offsets for gap in gaps if gap.meets(first, end)) for gaps in gaps_by_partition
     ]
     return MissingMessages(sum(offsets), tuple(p for p, missing in enumerate(offsets) if missing))
-
-
-Kind = Literal["head", "count", "n", "final", "token", "part", "release", "open", "late", "reserve"]
-"""What kinds of records there are; the place of each is its number in a key."""
-
-
-class Name(NamedTuple):
-    """What a record is about; `number` is a pane, for a final its window, for the head 0.
-
-    - `count`, one chunk of a pane's statistic; `n`, a pane's totals; `final`, the content of a
-      window's final; `token`, a chunk of the tokens counted in an open pane; `late`, how many
-      reports came late for a pane whose counts partition 0 stores;
-    - with `minimum`: `reserve`, a chunk of the reports that answers about an open pane may leave
-      out; in partition 0 only: `part`, panes of which answers hold all or none, whose last one is
-      the number (of records, a chunk is an attribute); `release`, what answers may hold of a pane
-      that is in no part yet; `open`, a chunk of a release's statistic.
-    """
-
-    kind: Kind
-    number: int = 0
-    chunk: int = 0
-
-
-class Firsts(NamedTuple):
-    """The first pane of each lifetime whose cells have not left the state; NEVER: all are in it."""
-
-    kept: int = NEVER
-    tokens: int = NEVER
-    releases: int = NEVER
-    late: int = NEVER
-
-
-_LIFETIMES: Final[Mapping[Kind, int]] = {
-    **dict.fromkeys(("head", "count", "n", "final", "part"), 0),
-    "token": 1,
-    **dict.fromkeys(("release", "open", "reserve"), 2),
-    "late": 3,
-}
-"""The place in `Firsts` of each kind's lifetime."""
-_FEW_NAMES: Final = 8
-"""Up to this many names of a pane are a tuple: most panes have two or three."""
-
-
-class PaneIndex:
-    """The names of cells by pane; a final belongs to its window's first pane.
-
-    Cells leave the state with their pane: tokens when it closes, releases and reserves when it is
-    in a part, its counts when partition 0 stores them, all others when it expires.
-    """
-
-    def __init__(self, window: WindowSpec) -> None:
-        self._hop_panes = window.hop_panes
-        # Tuples and dictionaries are ordered, so every process iterates in the same order.
-        self._names: tuple[dict[int, tuple[Name, ...] | dict[Name, None]], ...] = ({}, {}, {}, {})
-        self._order: tuple[list[int], ...] = ([], [], [], [])
-
-    def _place(self, name: Name) -> tuple[int, int]:
-        """Return the lifetime and the pane of a name."""
-        pane = name.number * self._hop_panes if name.kind == "final" else name.number
-        return _LIFETIMES[name.kind], pane
-
-    def add(self, name: Name) -> None:
-        """Add a name; adding it again changes nothing."""
-        lifetime, pane = self._place(name)
-        panes = self._names[lifetime]
-        names = panes.get(pane)
-        if names is None:
-            panes[pane] = (name,)
-            heappush(self._order[lifetime], pane)
-        elif isinstance(names, dict):
-            names[name] = None
-        elif name not in names:
-            more = (*names, name)
-            panes[pane] = more if len(more) <= _FEW_NAMES else dict.fromkeys(more)
-
-    def discard(self, name: Name) -> None:
-        """Remove a name if present."""
-        lifetime, pane = self._place(name)
-        panes = self._names[lifetime]
-        names = panes.get(pane, ())
-        if isinstance(names, dict):
-            names.pop(name, None)
-        elif name in names:
-            panes[pane] = tuple(other for other in names if other != name)
-
-    def names(self, pane: int, kind: Kind) -> list[Name]:
-        """Return the names of one kind that a pane has; finals belong to their first pane."""
-        names = self._names[_LIFETIMES[kind]].get(pane, ())
-        return [name for name in names if name.kind == kind]
-
-    def between(self, first: int, end: int, *kinds: Kind) -> list[int]:
-        """Return the panes in `[first, end)` that may have names of these kinds, in order."""
-        numbers: set[int] = set()
-        for lifetime in {_LIFETIMES[kind] for kind in kinds}:
-            panes = self._names[lifetime]
-            few = end - first < len(panes)
-            numbers |= panes.keys() & range(first, end) if few else panes.keys()
-        return sorted(pane for pane in numbers if first <= pane < end)
-
-    def holds(self, name: Name, firsts: Firsts) -> bool:
-        """Return whether a cell has not left the state."""
-        lifetime, pane = self._place(name)
-        return pane >= firsts[lifetime]
-
-    def pop_gone(self, firsts: Firsts) -> list[Name]:
-        """Remove and return the names that have left."""
-        gone: list[Name] = []
-        for panes, numbers, first in zip(self._names, self._order, firsts, strict=True):
-            while numbers and numbers[0] < first:
-                gone += panes.pop(heappop(numbers))
-        return gone
 
 
 def windows_with(window: WindowSpec, panes: Iterable[int], *, first: int = NEVER) -> Iterator[int]:

@@ -22,9 +22,9 @@ from ldpstream.agents.document.answers import (
 from ldpstream.agents.document.flat import Cell, document_csv, to_csv
 from ldpstream.agents.document.model import EstimateDocument
 from ldpstream.agents.engine.facade import Described
-from ldpstream.agents.state.encoding import decode_final
+from ldpstream.agents.state.cell_encoding import decode_final
 from ldpstream.agents.state.listing import WindowInfo
-from ldpstream.agents.state.windows import Name
+from ldpstream.agents.state.records import Name
 from ldpstream.agents.web import description as describe
 from ldpstream.agents.web.certificates import CERTIFICATES
 from ldpstream.agents.web.computation import EncodedAnswer

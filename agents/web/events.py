@@ -21,13 +21,13 @@ from aiohttp import web
 from ldpstream.agents.document.build import write_document
 from ldpstream.agents.engine.facade import WorkerCollection
 from ldpstream.agents.engine.publisher import PROVISIONAL_WINDOWS
+from ldpstream.agents.state.cell_encoding import decode_final
 from ldpstream.agents.state.cell_store import StoreError
-from ldpstream.agents.state.encoding import decode_final
 from ldpstream.agents.state.listing import WindowInfo, stored_finals, told_of, windows
-from ldpstream.agents.state.records import Head, RecordError
+from ldpstream.agents.state.records import Head, Name, RecordError
 from ldpstream.agents.state.replica import BehindError
 from ldpstream.agents.state.view import Snapshot, add_up, answer
-from ldpstream.agents.state.windows import NEVER, Name
+from ldpstream.agents.state.windows import NEVER
 from ldpstream.agents.web.computation import ComputeQueues
 from ldpstream.agents.web.requests import METRICS, AnswerError, read_time, readable_collection
 from ldpstream.mechanisms.base.numbers import read_whole

@@ -25,19 +25,13 @@ from rich.console import Console
 from rich.table import Table
 
 from ldpstream.agents.engine.rocks_store import RocksDatabase, RocksStore, StoredReplica
+from ldpstream.agents.state.cell_encoding import Totals, encode_chunk, encode_totals
 from ldpstream.agents.state.context import Context
-from ldpstream.agents.state.encoding import (
-    Totals,
-    encode_chunk,
-    encode_head,
-    encode_key,
-    encode_totals,
-    state_prefix,
-)
+from ldpstream.agents.state.encoding import encode_head, encode_key, state_prefix
 from ldpstream.agents.state.partition import Partition
-from ldpstream.agents.state.records import HEAD, Head, Key
+from ldpstream.agents.state.records import HEAD, Head, Key, Name
 from ldpstream.agents.state.replica import Replica
-from ldpstream.agents.state.windows import Name, WindowSpec
+from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 MIB = 1 << 20

@@ -21,6 +21,13 @@ from ldpstream.agents.document.answers import (
 )
 from ldpstream.agents.document.client.errors import ApiError
 from ldpstream.agents.document.client.transport import EventReader, parse
+from ldpstream.agents.state.cell_encoding import (
+    Totals,
+    decode_chunk,
+    decode_totals,
+    encode_chunk,
+    encode_totals,
+)
 from ldpstream.agents.state.close_orders import (
     Control,
     ControlError,
@@ -28,24 +35,19 @@ from ldpstream.agents.state.close_orders import (
     encode_control,
 )
 from ldpstream.agents.state.encoding import (
-    Totals,
-    decode_chunk,
     decode_head,
     decode_key,
-    decode_totals,
-    encode_chunk,
     encode_head,
     encode_key,
-    encode_totals,
     state_prefix,
 )
 from ldpstream.agents.state.listing import windows
 from ldpstream.agents.state.partition import Partition
-from ldpstream.agents.state.records import HEAD, REASONS, Head, Key, RecordError
+from ldpstream.agents.state.records import HEAD, REASONS, Head, Key, Name, RecordError
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.tokens import decode_tokens, encode_tokens
 from ldpstream.agents.state.view import add_up, snapshot
-from ldpstream.agents.state.windows import NEVER, Name, WindowSpec
+from ldpstream.agents.state.windows import NEVER, WindowSpec
 from ldpstream.agents.web.estimates import read_body
 from ldpstream.agents.web.requests import AnswerError
 from tests.fuzz.mutations import mutated, mutated_json

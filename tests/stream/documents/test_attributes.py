@@ -12,7 +12,7 @@ from aiohttp.test_utils import TestClient, TestServer
 
 import ldpstream as ldp
 from ldpstream.agents.document.model import EstimateDocument
-from ldpstream.agents.state.encoding import encode_chunk
+from ldpstream.agents.state.cell_encoding import encode_chunk
 from ldpstream.agents.state.view import _statistic
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.agents.web import build_http

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from ldpstream.agents.state.encoding import decode_chunk
+from ldpstream.agents.state.cell_encoding import decode_chunk
 from ldpstream.agents.state.view import totals
 from ldpstream.agents.web import build_http
 from ldpstream.mechanisms.wire.frame import decode_frame, encode_frame

@@ -7,8 +7,7 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from ldpstream.agents.state.cell_store import CellRecord, CellStore, KeptValue, StoreError
-from ldpstream.agents.state.records import RecordError
-from ldpstream.agents.state.windows import Name
+from ldpstream.agents.state.records import Name, RecordError
 from ldpstream.agents.web import build_http
 from tests.stream.asking import FIRST, Client, ask
 from tests.stream.serving import CITY, MINUTE_MS, RIDES, START_MS, Pipeline, serve_collections

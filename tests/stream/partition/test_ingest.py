@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ldpstream.agents.state.batch import Arrivals
+from ldpstream.agents.state.cell_encoding import decode_chunk
 from ldpstream.agents.state.classification import LATE, OUTCOMES, count
 from ldpstream.agents.state.context import Context
-from ldpstream.agents.state.encoding import decode_chunk
 from ldpstream.agents.state.flushes import Copy, Settled
 from ldpstream.agents.state.partition import Partition
 from ldpstream.agents.state.records import Head

@@ -2,8 +2,8 @@
 
 import pytest
 
-from ldpstream.agents.engine.clock import WorkerClock
-from ldpstream.agents.state.skew import Skew, skew_limit_ms
+from ldpstream.agents.engine.clock import Skew, WorkerClock
+from ldpstream.agents.state.loading import skew_limit_ms
 from tests.stream.harness import HOUR_MS
 
 

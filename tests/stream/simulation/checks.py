@@ -18,8 +18,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ldpstream.agents.state.cell_encoding import decode_chunk, decode_late, decode_totals
 from ldpstream.agents.state.closing import Publication
-from ldpstream.agents.state.encoding import decode_chunk, decode_late, decode_totals
 from ldpstream.agents.state.flushes import Copy
 from ldpstream.agents.state.listing import windows
 from ldpstream.agents.state.records import Head

@@ -8,8 +8,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from ldpstream.agents.state.encoding import decode_head, decode_key
-from ldpstream.agents.state.records import HEAD, Head, Key
-from ldpstream.agents.state.windows import Name, WindowSpec
+from ldpstream.agents.state.records import HEAD, Head, Key, Name
+from ldpstream.agents.state.windows import WindowSpec
 
 Store = dict[bytes, tuple[int, bytes]]
 

@@ -5,14 +5,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 
-from ldpstream.agents.state.disclosure_groups import decode_part, decode_release
-from ldpstream.agents.state.encoding import (
+from ldpstream.agents.state.cell_encoding import (
     decode_chunk,
     decode_final,
-    decode_head,
     decode_late,
     decode_totals,
 )
+from ldpstream.agents.state.disclosure_groups import decode_part, decode_release
+from ldpstream.agents.state.encoding import decode_head
 from ldpstream.agents.state.records import HEAD, Head, RecordError
 from ldpstream.agents.state.tokens import decode_tokens
 from tests.stream.simulation.evaluation import read_key

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ldpstream.agents.state import counts
+from ldpstream.agents.state.cell_encoding import decode_chunk, encode_chunk, encode_few
 from ldpstream.agents.state.counts import Counts
-from ldpstream.agents.state.encoding import decode_chunk, encode_chunk, encode_few
 from ldpstream.agents.state.flushes import COPIES_BYTES, COPIES_LIMIT
 from ldpstream.agents.state.owner_cells import CELLS_LIMIT
 from ldpstream.agents.state.windows import WindowSpec

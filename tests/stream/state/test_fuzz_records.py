@@ -9,9 +9,8 @@ import pytest
 
 from ldpstream.agents.state.close_orders import MOST_ORDER_BYTES, ControlError, decode_control
 from ldpstream.agents.state.encoding import encode_head, encode_key
-from ldpstream.agents.state.records import Head, Key
+from ldpstream.agents.state.records import Head, Key, Name
 from ldpstream.agents.state.replica import Replica
-from ldpstream.agents.state.windows import Name
 from tests.fuzz.mutations import DEEP, ENDLESS
 from tests.fuzz.records import CONTEXT, PREFIX, Format, formats, fuzz_changelog
 from tests.soak import chosen

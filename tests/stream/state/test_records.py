@@ -9,25 +9,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from ldpstream.agents.state.encoding import (
-    HEAD_COUNTS,
-    HEAD_MOMENTS,
+from ldpstream.agents.state.cell_encoding import (
     Totals,
     chunk_sum,
     decode_chunk,
     decode_final,
-    decode_head,
-    decode_key,
     decode_totals,
     encode_chunk,
     encode_final,
+    encode_totals,
+)
+from ldpstream.agents.state.encoding import (
+    HEAD_COUNTS,
+    HEAD_MOMENTS,
+    decode_head,
+    decode_key,
     encode_head,
     encode_key,
-    encode_totals,
     state_prefix,
 )
-from ldpstream.agents.state.records import HEAD, REASONS, Head, Key, RecordError
-from ldpstream.agents.state.windows import Gap, Name, WindowSpec
+from ldpstream.agents.state.records import HEAD, REASONS, Head, Key, Name, RecordError
+from ldpstream.agents.state.windows import Gap, WindowSpec
 from tests.stream.harness import make_context, make_spec
 
 INT64 = st.integers(-(1 << 63), (1 << 63) - 1)

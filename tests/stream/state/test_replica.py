@@ -3,17 +3,11 @@
 import numpy as np
 import pytest
 
-from ldpstream.agents.state.encoding import (
-    Totals,
-    encode_chunk,
-    encode_head,
-    encode_key,
-    encode_totals,
-    state_prefix,
-)
-from ldpstream.agents.state.records import HEAD, Head, Key, RecordError
+from ldpstream.agents.state.cell_encoding import Totals, encode_chunk, encode_totals
+from ldpstream.agents.state.encoding import encode_head, encode_key, state_prefix
+from ldpstream.agents.state.records import HEAD, Head, Key, Name, RecordError
 from ldpstream.agents.state.replica import Replica
-from ldpstream.agents.state.windows import NEVER, Name, WindowSpec
+from ldpstream.agents.state.windows import NEVER, WindowSpec
 from tests.stream.harness import Cluster, frame, make_context, make_spec
 
 CONTEXT = make_context(WindowSpec(size_ms=8, hop_ms=4), chunk=1)
