@@ -227,3 +227,16 @@ def test_the_site_has_every_command_and_every_public_name(monkeypatch: pytest.Mo
     assert "of-nobody-else" not in names
     # Types are written as in the sources: the same in every build.
     assert not re.search("0x[0-9a-f]{6}|Annotated|ForwardRef", names)
+
+
+def test_the_table_of_what_to_touch_names_what_exists():
+    lines = (ROOT / "CONTRIBUTING.md").read_text().splitlines()
+    text = "\n".join(line for line in lines if line.startswith("|"))
+    paths = re.findall(r"`([\w.]+/[\w./]*)`", text)
+    assert len(paths) > 20
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+    named = re.findall(r"`(\w+)` of `([\w./]+\.py)`", text)
+    assert ("KINDS", "agents/state/cell_kinds.py") in named
+    assert [
+        name for name, path in named if not re.search(rf"\b{name}\b", (ROOT / path).read_text())
+    ] == []
