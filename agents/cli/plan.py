@@ -71,6 +71,7 @@ _UNIFORM: Final = "uniform"
 )
 @click.option(
     "--optimise",
+    "channel_file",
     metavar="FILE",
     help='Write the best channel found, for a collection with mechanism = "optimal".',
 )
@@ -94,8 +95,6 @@ def plan(
     name: str,
     *,
     attribute: str | None,
-    optimise: str | None,
-    windows: int | None,
     budget: str | None,
     plot: str | None,
     as_json: bool,
@@ -108,9 +107,9 @@ def plan(
     """
     if plot is not None:
         _check_picture(plot)
-    if optimise is not None and options["search_seconds"] == 0.0:
+    if options["channel_file"] is not None and options["search_seconds"] == 0.0:
         raise Refused("--search: expected some seconds with --optimise, got 0")
-    if (windows is None) != (budget is None):
+    if (options["windows"] is None) != (budget is None):
         raise Refused("--windows: expected --budget with it, and the other way round")
     try:
         allowed = read_budget(budget or "1")
@@ -125,11 +124,8 @@ def plan(
     if collection.spec.words is not None:
         raise Refused(UNKNOWN_WORDS.format(name))
     run_plan(
-        PlanRequest(collection=collection, needs_channel=optimise is not None, **options),
+        PlanRequest(collection=collection, budget=allowed, **options),
         attribute=attribute,
-        optimise=optimise,
-        windows=windows,
-        budget=allowed,
         plot=plot,
         as_json=as_json,
     )

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ldpstream.agents.cli.plans.model import PlanDocument
     from ldpstream.agents.cli.python.collections import define_collection, load_collection
     from ldpstream.agents.cli.python.display import plot, to_frame
-    from ldpstream.agents.cli.python.plans import certify, plan, write_channel
+    from ldpstream.agents.cli.python.plans import certify, plan
     from ldpstream.agents.cli.python.queries import query, windows
     from ldpstream.agents.cli.python.reports import ReportSet, estimate, privatize, read_reports
     from ldpstream.agents.config.query.options import EstimateRequest
@@ -53,7 +53,6 @@ __all__ = [
     "store_documents",
     "to_frame",
     "windows",
-    "write_channel",
 ]
 
 _HOMES = {
@@ -62,7 +61,7 @@ _HOMES = {
     "ldpstream.agents.cli.plans.model": "PlanDocument",
     "ldpstream.agents.cli.python.queries": "query windows",
     "ldpstream.agents.cli.python.collections": "define_collection load_collection",
-    "ldpstream.agents.cli.python.plans": "certify plan write_channel",
+    "ldpstream.agents.cli.python.plans": "certify plan",
     "ldpstream.agents.cli.python.reports": "ReportSet estimate privatize read_reports",
     "ldpstream.agents.cli.python.display": "plot to_frame",
     "ldpstream.agents.config.query.options": "EstimateRequest",

@@ -2,14 +2,12 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from fractions import Fraction
 from pathlib import Path
 
 import click
 from rich.console import Console
 
-from ldpstream.agents.cli.plans.life import plan_life, show_life
-from ldpstream.agents.cli.plans.model import LifePart
+from ldpstream.agents.cli.plans.life import LifeError
 from ldpstream.agents.cli.plans.planner import (
     NothingComparedError,
     Plan,
@@ -32,18 +30,11 @@ from ldpstream.mechanisms.domains.base import Domain
 
 
 def run_plan(
-    request: PlanRequest,
-    *,
-    attribute: str | None,
-    optimise: str | None,
-    windows: int | None,
-    budget: Fraction,
-    plot: str | None,
-    as_json: bool,
+    request: PlanRequest, *, attribute: str | None, plot: str | None, as_json: bool
 ) -> None:
     """Compare the mechanisms for a collection, write the files that are requested, and print.
 
-    `attribute` is the attribute of records to plan; `budget` only matters with `windows`.
+    `attribute` is the attribute of records to plan, and `plot` the file of a picture.
 
     Raises:
         Refused: naming the impossible option.
@@ -51,9 +42,9 @@ def run_plan(
     if request.collection.attributes and attribute is None:
         options = {
             "--workload": request.objective,
-            "--optimise": optimise,
+            "--optimise": request.channel_file,
             "--width": request.width,
-            "--windows": windows,
+            "--windows": request.windows,
             "--plot": plot,
         }
         _plan_records(request, options, as_json=as_json)
@@ -61,15 +52,11 @@ def run_plan(
     if attribute is not None:
         request = _choose_attribute(request, attribute)
     domain = request.collection.spec.domain
-    if optimise is not None:
+    if request.channel_file is not None:
         _check_design(request.collection.name, domain)
     # Thousands of values take a while: show the progress on a terminal.
     with Console(stderr=True).status(f"planning: {request.collection.name}") as status:
         plan = _make(request, status.update)
-        document = plan.document
-        if windows is not None:
-            life = _plan_life(plan, windows, budget, status.update)
-            document = document.model_copy(update={"life": life})
         swept = None
         if plot is not None:
             swept = sweep(
@@ -80,17 +67,15 @@ def run_plan(
                 say=status.update,
             )
     # Files first: a reader of the output, such as `head`, may exit before its end.
-    if optimise is not None and plan.optimum is not None:
-        _write(plan.optimum, optimise)
+    if request.channel_file is not None and plan.optimum is not None:
+        _write(plan.optimum, request.channel_file)
     if plot is not None:
         _draw(plan, swept, plot)
     if as_json:
-        print_data(document.to_json())
+        print_data(plan.document.to_json())
         return
     ends, weighted = ShownLabels.of_domain(domain).ends[None], domain.estimated is not domain
-    show_plan(document, table_console(), ends=ends, weighted=weighted)
-    if document.life is not None:
-        show_life(document.life, request.respondents, table_console())
+    show_plan(plan.document, table_console(), ends=ends, weighted=weighted)
 
 
 def _plan_records(request: PlanRequest, options: Mapping[str, object], *, as_json: bool) -> None:
@@ -122,20 +107,10 @@ def _make(request: PlanRequest, say: Callable[[str], object]) -> Plan:
         raise Refused(str(error)) from error
     except NothingComparedError as error:
         raise Refused(f"--limit: expected a longer time: {error}") from error
+    except LifeError as error:
+        raise Refused(f"--{error}") from error
     except (DesignError, SpecError) as error:
         raise Refused(f"--optimise: {error}") from error
-
-
-def _plan_life(
-    plan: Plan, windows: int, budget: Fraction, say: Callable[[str], object]
-) -> LifePart:
-    try:
-        life = plan_life(plan, windows=windows, budget=budget, say=say)
-    except SpecError as error:
-        raise Refused(f"--windows: {error}") from error
-    if life is None:
-        raise Refused("--windows: expected a mechanism whose policy has a parameter epsilon")
-    return life
 
 
 def _check_design(name: str, domain: Domain) -> None:
@@ -155,7 +130,7 @@ def _check_design(name: str, domain: Domain) -> None:
         )
 
 
-def _write(optimum: Optimum, file: str) -> None:
+def _write(optimum: Optimum, file: str | Path) -> None:
     try:
         channel = write_channel(file, optimum.design)
     except OSError as error:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from ldpstream.agents.cli.plans.life import plan_life
 from ldpstream.agents.cli.plans.model import (
     AttributePlan,
     AttributesPlan,
@@ -71,7 +72,8 @@ def make_plan(request: PlanRequest, *, say: Callable[[str], object] = str) -> Pl
     Raises:
         PriorError: for an invalid prior.
         NothingComparedError: where the time was too short for any mechanism.
-        DesignError, SpecError: where the channel is needed, and there is none.
+        DesignError, SpecError: where a channel is to be written, and there is none.
+        LifeError: where reports cannot share the budget of several windows.
         ValueError: for a collection of unknown words, or of records, whose attributes are planned
             one at a time.
     """
@@ -89,11 +91,15 @@ def make_plan(request: PlanRequest, *, say: Callable[[str], object] = str) -> Pl
         raise NothingComparedError(f"no mechanism was compared within {request.limit_seconds:g} s")
     say(f"searching for the best channel: {collection.name}")
     optimum = _search(request)
-    return Plan(request, comparison, optimum, _document(request, comparison, optimum))
+    document = _document(request, comparison, optimum)
+    if request.windows is not None:
+        life = plan_life(request, comparison, windows=request.windows, say=say)
+        document = document.model_copy(update={"life": life})
+    return Plan(request, comparison, optimum, document)
 
 
 def _search(request: PlanRequest) -> Optimum | None:
-    seconds, needed = request.search_seconds, request.needs_channel
+    seconds, needed = request.search_seconds, request.channel_file is not None
     if seconds is None:
         seconds = SEARCH_SECONDS if needed or request.policy.size <= SEARCHED_VALUES else 0.0
     if seconds == 0.0:

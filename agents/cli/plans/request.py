@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Final, Required, TypedDict
+from typing import Final
 
 import numpy as np
 
@@ -33,17 +34,6 @@ class PriorError(ValueError):
     """An invalid prior; the message names the file, the place and what was expected."""
 
 
-class PlanKeywords(TypedDict, total=False):
-    """What a plan depends on apart from the collection, as in `PlanRequest`."""
-
-    respondents: Required[int]
-    prior: str | Sequence[float]
-    objective: Objective | None
-    search_seconds: float | None
-    width: float | None
-    limit_seconds: float
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PlanRequest:
     """A collection, and all that its plan depends on.
@@ -53,13 +43,15 @@ class PlanRequest:
     - Without an `objective` mechanisms are sorted by the published ranges and quantiles; if there
       are none, by all ranges under a metric policy, and by all values under any other.
     - The search for the best channel of any kind takes `search_seconds`; 0 skips it. By default it
-      runs if it is fast, or if the channel is needed.
+      runs if it is fast, or if there is a `channel_file`, to which its channel is to be written.
     - With `width`, the plan says how many respondents bounds of this width (high - low) need.
     - Mechanisms not compared within `limit_seconds` are only named.
+    - With `windows`, the plan compares the ways in which a device's reports of so many windows may
+      share a `budget`.
 
     Raises:
         ValueError: for `respondents` or a `width` not above 0, or no time to search for a channel
-            that is needed.
+            that is to be written.
     """
 
     collection: CollectionConfig
@@ -67,9 +59,11 @@ class PlanRequest:
     prior: str | Sequence[float] = UNIFORM
     objective: Objective | None = None
     search_seconds: float | None = None
-    needs_channel: bool = False
+    channel_file: str | Path | None = None
     width: float | None = None
     limit_seconds: float = LIMIT_SECONDS
+    windows: int | None = None
+    budget: Fraction = Fraction(1)
 
     def __post_init__(self) -> None:
         if self.respondents < 1:
@@ -78,7 +72,7 @@ class PlanRequest:
             )
         if self.width is not None and not self.width > 0.0:
             raise ValueError(f"width: expected a number above 0, got {self.width}")
-        if self.needs_channel and self.search_seconds is not None and self.search_seconds <= 0.0:
+        if self.channel_file and self.search_seconds is not None and self.search_seconds <= 0.0:
             raise ValueError(
                 f"search_seconds: expected a number above 0, got {self.search_seconds}"
             )

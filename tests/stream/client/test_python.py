@@ -227,12 +227,12 @@ def test_the_best_channel_is_written_for_a_collection_that_uses_it(tmp_path: Pat
     domain = {"size": 4}
     planned = ldp.define_collection("c", mechanism="l1-geometric", epsilon=1.0, domain=domain)
     file = tmp_path / "best.channel"
-    plan = ldp.write_channel(planned, file, respondents=100, search_seconds=5)
+    plan = ldp.plan(planned, channel_file=file, respondents=100, search_seconds=5)
     found = ldp.define_collection("c", mechanism="optimal", channel=str(file), domain=domain)
     assert ldp.certify(found).passed
     assert plan.optimum.error <= plan.mechanisms[0].error * (1 + 1e-9)
     with pytest.raises(ValueError, match="search_seconds: expected a number above 0, got 0"):
-        ldp.write_channel(planned, file, respondents=100, search_seconds=0)
+        ldp.plan(planned, channel_file=file, respondents=100, search_seconds=0)
 
 
 def test_likelihood_is_offered_where_there_is_one():
