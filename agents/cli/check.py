@@ -19,11 +19,18 @@ def check(config_file: str, shard: Shard) -> None:
     """Check the configuration, the broker, the topics, and the permissions on them.
 
     Changes nothing. Exit 1 if anything would keep a worker from running. Warns about budgets so
-    large that they protect in name only.
+    large that they protect in name only, and about intervals with so many bins that their estimates
+    are noise.
     """
     config = load_shard(config_file, shard).of_shard(shard)
+    # Imported late: the Kafka clients take three times as long to load as the configuration.
+    from ldpstream.agents.cli.plans.bins import bins_warnings
+    from ldpstream.agents.cli.terminal.problems import find_problems
+
     names = ", ".join(config.collections) or "none"
     warn_of_nominal(config.collections.values())
+    for warning in bins_warnings(config.collections.values()):
+        click.echo(warning, err=True)
     click.echo(f"{config_file}: collections {names}")
     if shard.total > 1:
         click.echo(f"shard {shard}: group {config.group}")
@@ -31,9 +38,6 @@ def check(config_file: str, shard: Shard) -> None:
         for accepted in collection.accept:
             specs = f"{collection.spec.fingerprint.hex()} and still takes"
             click.echo(f"{collection.name}: counts {specs} {accepted.spec.fingerprint.hex()}")
-    # Imported late: the Kafka clients take three times as long to load as the configuration.
-    from ldpstream.agents.cli.terminal.problems import find_problems
-
     if problems := find_problems(config, config_file):
         raise Failed("\n".join(problems))
     click.echo("ok")

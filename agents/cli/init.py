@@ -58,8 +58,10 @@ epsilon = 1.0                   # finite and above 0: the smaller, the more priv
 
 # Domains: { values = ["bus", "train"] }   { size = 1000 }   { grid = [rows, columns] }
 #          { sizes = [64, 64] }   { interval = [0.0, 100.0], bins = 64 }   { file = "places.csv" }
-#          { interval = [0.0, 100.0], bins = 64, rounding = "random" }: with l1 mechanisms, numbers
-#          are protected by their exact distance, epsilon per width of a bin.
+#          { interval = [0.0, 100.0], bins = 10, rounding = "random" }: with l1 mechanisms, numbers
+#          are protected by their exact distance, epsilon per width of a bin. 10 bins are for 10,000
+#          reports, epsilon = 0.2 and densities of up to kappa = 4 times the even one; `plan` says
+#          how many others deserve: B^3 (2 B + a) = kappa^2 a^2 n/32, a = B epsilon.
 # Blocks:  absent (one block: classical LDP), a number of consecutive values, [height, width] on a
 #          grid, a list of lists of values, or a second column in the file.
 domain = { grid = [125, 350], blocks = [25, 35] }

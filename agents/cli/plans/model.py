@@ -145,6 +145,15 @@ class LifePart(Part):
     ways: list[LifeWay]
 
 
+class BinsPart(Part):
+    """How many bins an interval deserves whose numbers are protected by their distance."""
+
+    configured: int
+    recommended: int
+    epsilon: float = Field(description="The budget of one bin that leaves the whole its own")
+    peak: float = Field(description="The largest density that is expected, in even ones")
+
+
 class PlanDocument(Part):
     """Mechanisms for one collection's policy, best first."""
 
@@ -159,6 +168,9 @@ class PlanDocument(Part):
     workload: Objective
     workload_text: str = Field(description="The workload in words")
     verdict: str = Field(description="The winner, in a few plain sentences")
+    bins: BinsPart | None = Field(
+        default=None, description="Only for one interval under the l1 metric"
+    )
     optimum: OptimumPart | None = Field(description="Null if it was not searched for")
     mechanisms: list[MechanismPlan]
     refused: list[RefusedPart]

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from ldpstream.agents.cli.plans.bins import bins_sentence, recommend_bins
 from ldpstream.agents.cli.plans.life import plan_life
 from ldpstream.agents.cli.plans.model import (
     AttributePlan,
@@ -27,6 +28,7 @@ from ldpstream.agents.cli.plans.model import (
 from ldpstream.agents.cli.plans.request import PlanRequest
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.estimators.design.cone import DesignError
+from ldpstream.estimators.planning.bins import NOISE
 from ldpstream.estimators.planning.choices import SEARCH_SECONDS, SEARCHED_VALUES
 from ldpstream.estimators.planning.compare import (
     Candidate,
@@ -128,6 +130,7 @@ def _document(
         workload=request.workload.objective,
         workload_text=request.workload_text,
         verdict=" ".join(_verdict(request, comparison, optimum)),
+        bins=recommend_bins(request.spec, request.respondents),
         optimum=None if optimum is None else _optimum(request, optimum),
         mechanisms=[_mechanism(request, one, best, optimum) for one in comparison.candidates],
         refused=[_refused(request, one) for one in comparison.refused],
@@ -282,6 +285,9 @@ def _verdict(
     for rival in islice(cheaper_rivals(comparison.candidates), 1):
         bits = f"{rival.cost.report_bits:,} instead of {best.cost.report_bits:,} bits per report"
         yield f"{named(rival)} needs {bits}, for {_times(rival, best)}."
+    bins = recommend_bins(request.spec, n)
+    if bins is not None and bins.configured > NOISE * bins.recommended:
+        yield f"{bins_sentence(bins, n)}."
     if comparison.unreached:
         names = "; ".join(map(named, comparison.unreached))
         yield f"Not compared within {request.limit_seconds:g} s, so maybe better: {names}."

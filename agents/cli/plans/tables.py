@@ -48,7 +48,16 @@ def show_plan(
         "* is the configured one; decode was measured in this run, ~ is from a fixed sample; "
         "everything else is exact"
     )
+    bins = document.bins
+    wanted = (
+        f"bins: {bins.recommended} and epsilon = {bins.epsilon:.3g} are recommended for "
+        f"{document.respondents:,} reports, densities of up to {bins.peak:g} times the even one; "
+        f"{bins.configured} are configured"
+        if bins is not None
+        else None
+    )
     lines = [
+        *([wanted] if wanted else []),
         *(f"no: {_refusal(one, () if weighted else ends)}" for one in document.refused),
         *(f"no: {one.mechanism}: needs {one.needs}" for one in document.unsuited),
         exact,

@@ -1,0 +1,58 @@
+"""Recommend the number of bins of an interval, in plans and as a warning of `check`."""
+
+import math
+from collections.abc import Iterable, Iterator
+
+from ldpstream.agents.cli.plans.model import BinsPart
+from ldpstream.agents.config.collection import CollectionConfig
+from ldpstream.estimators.planning.bins import NOISE, PEAK, recommended_bins
+from ldpstream.mechanisms.domains.interval import Interval
+from ldpstream.mechanisms.domains.rounded_interval import RoundedInterval
+from ldpstream.mechanisms.policies.metric import MetricPolicy
+from ldpstream.mechanisms.wire.spec import CollectionSpec
+
+
+def recommend_bins(spec: CollectionSpec, respondents: int) -> BinsPart | None:
+    """Return what is recommended; None unless it is one interval protected by distance."""
+    domain, policy = spec.domain.estimated, (spec.mechanism.marginal or spec.mechanism).policy
+    interval = domain.interval if isinstance(domain, RoundedInterval) else domain
+    if not (isinstance(interval, Interval) and isinstance(policy, MetricPolicy)):
+        return None
+    if len(interval.bins) > 1 or len(policy.shape) > 1:
+        return None
+    (bins,) = interval.bins
+    step = float(policy.step)
+    # Numbers that are rounded at random lose `log(1 + epsilon)` a step for epsilon a width.
+    budget = bins * (math.expm1(step) if policy.rounded else step)
+    recommended = recommended_bins(budget, respondents)
+    return BinsPart(
+        configured=bins, recommended=recommended, epsilon=budget / recommended, peak=PEAK
+    )
+
+
+def bins_sentence(found: BinsPart, respondents: int) -> str:
+    """Return the recommendation in words, for whoever has many more bins."""
+    return (
+        f"{found.configured:,} bins are noise, not resolution, at {respondents:,} reports: with "
+        f"the same budget for the whole interval bins = {found.recommended} and "
+        f"epsilon = {found.epsilon:.3g} have the least error, unless more than {found.peak:g} "
+        "times the even share of people is in one place"
+    )
+
+
+def bins_warnings(collections: Iterable[CollectionConfig]) -> Iterator[str]:
+    """Yield a warning for each collection, or attribute, with far more bins than recommended.
+
+    The reports that are expected in a window are those for which it sets `sharpest`.
+    """
+    for collection in collections:
+        respondents = collection.options.sharpest
+        attributes = collection.attributes.items()
+        specs = [(f".domain.attributes.{name}", one.spec) for name, one in attributes]
+        for path, spec in specs or [("", collection.spec)]:
+            found = recommend_bins(spec, respondents)
+            if found is not None and found.configured > NOISE * found.recommended:
+                yield (
+                    f"collection.{collection.name}{path}: warning: "
+                    f"{bins_sentence(found, respondents)} (sharpest: the reports that you expect)"
+                )
