@@ -40,7 +40,8 @@ origins = []                    # web pages that may upload, such as "https://su
 # randomized-response, subset-selection, projective-geometry: the same, often with less noise;
 #                 `ldpstream plan NAME --respondents N` says which has the least here.
 # tree:           ordered domains, for ranges and quantiles, with several times less error; made for
-#                 `workload = "ranges"` (the default) or "prefixes", or a list of [first, last].
+#                 `workload = "ranges"` (the default) or "prefixes", a list of [first, last], or
+#                 "levels" for whole distributions and maps.
 # high-low:       only the values in `sensitive = [...]` are protected.
 # binary:         two values, `epsilon = [from first to second, from second to first]`.
 # lip:            two values and `prior = 0.1`, or `prior = { levels = 64 }` and each device's own

@@ -82,6 +82,8 @@ TREE = {
     "space": Tree(2.0, Blocks.one(24), (2, 3, 4)),
     "prefixes": Tree(1.0, Blocks.one(9), (), "prefixes"),
     "own-ranges": Tree(1.0, Blocks.one(11), (), (((0, 3),), ((4, 10),))),
+    "levels": Tree(1.0, UNEQUAL, (), "levels"),
+    "squares": Tree(1.0, Blocks.one(18), (3, 6), "levels"),
     "tiny": Tree(1e-6, UNEQUAL),
     "huge": Tree(50.0, UNEQUAL),
     "large": Tree(1.0, Blocks(np.arange(70) // 20)),

@@ -13,7 +13,7 @@ import numpy as np
 from ldpstream.mechanisms.base.arrays import Floats, Indices
 from ldpstream.mechanisms.exact.entropy import WORD, Words
 from ldpstream.mechanisms.families.tree.node_channel import NodeChannel, choose_channel
-from ldpstream.mechanisms.families.tree.workload import Workload, height, mean_squares
+from ldpstream.mechanisms.families.tree.workload import LEVELS, Workload, height, mean_squares
 
 Depths = tuple[int, ...]
 """How often a level halves each dimension: it has `2^sum` nodes, in row-major order."""
@@ -54,17 +54,22 @@ class Hierarchy:
     @classmethod
     def of(cls, epsilon: Fraction, extents: Sequence[int], workload: Workload) -> "Hierarchy":
         """Return the tree with the channels and probabilities that are best for a workload."""
-        heights = [height(extent) for extent in extents]
+        heights = tuple(height(extent) for extent in extents)
         if not heights:
             return cls((), ())
-        every = list(product(*(range(most + 1) for most in heights)))
-        channels = {depths: choose_channel(epsilon, 1 << sum(depths)) for depths in every[1:]}
+        every: Sequence[Depths] = list(product(*(range(most + 1) for most in heights)))[1:]
+        if workload == LEVELS:
+            every = square_depths(heights)
+        channels = {depths: choose_channel(epsilon, 1 << sum(depths)) for depths in every}
         if any(channel.design.support.gap <= 0 for channel in channels.values()):
             return cls(tuple(extents), ())
-        precisions = np.zeros([most + 1 for most in heights])
-        for depths, channel in channels.items():
-            precisions[depths] = (1 << sum(heights) - sum(depths)) / channel.contrast_noise
-        units = level_probabilities(mean_squares(workload, extents), precisions)
+        if workload == LEVELS:
+            units = equal_probabilities(len(every))
+        else:
+            precisions = np.zeros([most + 1 for most in heights])
+            for depths, channel in channels.items():
+                precisions[depths] = (1 << sum(heights) - sum(depths)) / channel.contrast_noise
+            _, *units = level_probabilities(mean_squares(workload, extents), precisions)
         levels, start = [], 0
         for depths, unit in zip(every, units, strict=True):
             if unit:
@@ -125,6 +130,25 @@ class Hierarchy:
         )
         if not sound or sum(level.probability for level in self.levels) != WORD:
             raise ValueError("the levels of the tree are not what its proof assumes")
+
+
+def square_depths(heights: Depths) -> list[Depths]:
+    """Return levels whose nodes are equally wide in each dimension, or as wide as it is.
+
+    Of a line these are all levels. The widest nodes come first, the single places last.
+
+    >>> square_depths((1, 3))
+    [(0, 1), (0, 2), (1, 3)]
+    """
+    halvings = reversed(range(max(heights)))
+    return [tuple(max(0, most - times) for most in heights) for times in halvings]
+
+
+def equal_probabilities(levels: int) -> list[int]:
+    """Return the same probability for every level in units of 2^-64, the rest for the last one."""
+    unit = _UNITS // levels
+    units = [unit] * (levels - 1) + [_UNITS - unit * (levels - 1)]
+    return [unit * (WORD // _UNITS) for unit in units]
 
 
 def level_probabilities(parts: Floats, precisions: Floats) -> list[int]:

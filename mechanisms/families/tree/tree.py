@@ -41,7 +41,9 @@ class Tree(BlockSymbols):
 
     A single block may have `dimensions`, the sizes of several dimensions with values in row-major
     order; otherwise a block is a line. The levels' probabilities minimise the mean error for the
-    `workload`: all ranges or prefixes of each block, or a list of boxes of a single block.
+    `workload`: all ranges or prefixes of each block, or a list of boxes of a single block. With
+    `levels` they are equal, for distributions that are projected level by level; in several
+    dimensions its nodes are squares.
 
     Raises:
         SpecError: as for every `BlockMechanism`; if epsilon is so small that reports carry no

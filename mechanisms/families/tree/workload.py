@@ -23,7 +23,9 @@ Box = tuple[tuple[int, int], ...]
 """The first and the last place in each dimension."""
 Workload = str | tuple[Box, ...]
 
-NAMES: Final = ("ranges", "prefixes")
+LEVELS: Final = "levels"
+"""Not queries, but the whole distribution: every level has the same probability."""
+NAMES: Final = ("ranges", "prefixes", LEVELS)
 _MOST_BOXES: Final = 4096
 
 
@@ -118,7 +120,8 @@ def read_workload(given: object, extents: Sequence[int], path: str, *, boxes: bo
     Raises:
         SpecError: naming the first invalid entry.
     """
-    names = " or ".join(f'"{name}"' for name in NAMES)
+    *first, last = (f'"{name}"' for name in NAMES)
+    names = f"{', '.join(first)} or {last}"
     if isinstance(given, str) and given in NAMES:
         return given
     if not boxes or not isinstance(given, list) or not 1 <= len(given) <= _MOST_BOXES:

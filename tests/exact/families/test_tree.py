@@ -10,11 +10,17 @@ import pytest
 
 from ldpstream.estimators.planning.predictions import predicted_set_variances
 from ldpstream.mechanisms import Blocks, CollectionSpec, SpecError
-from ldpstream.mechanisms.exact.dyadic import budget
+from ldpstream.mechanisms.exact.dyadic import budget, set_threshold
 from ldpstream.mechanisms.exact.entropy import WORD
-from ldpstream.mechanisms.families.tree.hierarchy import Hierarchy, level_probabilities
+from ldpstream.mechanisms.families.design.design import SymmetricDesign
+from ldpstream.mechanisms.families.tree.hierarchy import (
+    Hierarchy,
+    HierarchyLevel,
+    equal_probabilities,
+    level_probabilities,
+)
 from ldpstream.mechanisms.families.tree.hierarchy_decoder import HierarchyDecoder
-from ldpstream.mechanisms.families.tree.node_channel import choose_channel
+from ldpstream.mechanisms.families.tree.node_channel import NodeChannel, choose_channel
 from ldpstream.mechanisms.families.tree.tree import Tree
 from ldpstream.mechanisms.families.tree.workload import Box, height, mean_squares
 from tests.exact.enumeration import boxes
@@ -117,6 +123,71 @@ def test_variances_of_uniform_data_are_those_that_probabilities_minimise():
         assert variance == pytest.approx((squares / lambdas)[1:].sum(), rel=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("nodes", "inside", "overlap", "noise"),
+    [
+        (2, 1, 0, 2.341347),
+        (4, 1, 0, 2.768741),
+        (13, 4, 1, 3.429881),
+        (40, 13, 4, 3.656030),
+        (121, 40, 13, 3.731985),
+    ],
+)
+def test_contrasts_have_the_noise_of_their_design(
+    nodes: int, inside: int, overlap: int, noise: float
+):
+    threshold = set_threshold(budget(1.0), inside, nodes - inside)
+    channel = NodeChannel(nodes, SymmetricDesign(nodes, inside, overlap, threshold), None)
+    assert float(channel.contrast_noise) == pytest.approx(noise, abs=5e-7)
+
+
+def test_equal_levels_have_the_noise_of_their_precisions():
+    """Randomised response over 16 values at epsilon 1, all four levels alike."""
+    every = range(1, 5)
+    designs = [
+        SymmetricDesign(1 << j, 1, 0, set_threshold(budget(1.0), 1, (1 << j) - 1)) for j in every
+    ]
+    channels = [NodeChannel(design.order, design, None) for design in designs]
+    starts = np.cumsum([0, *(design.order for design in designs)]).tolist()
+    levels = (
+        HierarchyLevel((j,), unit, channel, start)
+        for j, unit, channel, start in zip(
+            every, equal_probabilities(4), channels, starts[:-1], strict=True
+        )
+    )
+    tree = Hierarchy((16,), tuple(levels))
+    tree.check()
+    precisions = [(16 >> j) / float(channels[j - 1].contrast_noise) / 4 for j in every]
+    lambdas = np.cumsum(precisions[::-1])[::-1]
+    np.testing.assert_allclose(lambdas, [1.378049, 0.523840, 0.162665, 0.037619], atol=5e-7)
+    squares = [parts(indicator((16,), ((0, cut),)))[1:] for cut in range(15)]
+    # Variances over uniform data; what is left without the sampling of users is noise.
+    variances = np.array([(square / lambdas).sum() for square in squares])
+    weights = np.tri(16)[:15]
+    noise = variances - weights.mean(axis=1) * (1.0 - weights.mean(axis=1))
+    assert noise[7] == pytest.approx(2.652655, abs=5e-7)
+    assert noise.mean() == pytest.approx(11.810641, abs=5e-7)
+    decoder = HierarchyDecoder(tree)
+    moments = decoder.expect(decoder.decode(weights) ** 2)
+    np.testing.assert_allclose((moments - weights).mean(axis=1), noise, rtol=1e-9)
+
+
+@pytest.mark.parametrize("extents", [(2,), (13,), (5, 3), (16, 2, 5)])
+def test_levels_are_equally_likely_squares(extents: tuple[int, ...]):
+    tree = Hierarchy.of(budget(1.0), extents, "levels")
+    tree.check()
+    heights = [height(extent) for extent in extents]
+    assert len(tree.levels) == max(heights)
+    for number, level in enumerate(reversed(tree.levels)):
+        assert level.depths == tuple(max(0, most - number) for most in heights)
+        assert abs(level.probability * len(tree.levels) - WORD) < WORD >> 15
+    assert sum(level.probability for level in tree.levels) == WORD
+    # Every query is decoded without bias.
+    decoder = HierarchyDecoder(tree)
+    own = np.eye(tree.size)
+    np.testing.assert_allclose(decoder.expect(decoder.decode(own)), own, atol=1e-9)
+
+
 @pytest.mark.parametrize("extents", [(2,), (13,), (37,), (3, 5), (4, 2, 3)])
 @pytest.mark.parametrize("epsilon", [0.5, 3.0])
 def test_bounds_of_large_trees_hold(extents: tuple[int, ...], epsilon: float):
@@ -192,8 +263,8 @@ def collection(**keys: object) -> CollectionSpec:
 
 def test_a_workload_of_ones_own_gives_other_probabilities():
     plain, prefixes = collection(), collection(workload="prefixes")
-    own = collection(workload=[[0, 3], [4, 11]])
-    assert len({spec.fingerprint for spec in (plain, prefixes, own)}) == 3
+    own, levels = collection(workload=[[0, 3], [4, 11]]), collection(workload="levels")
+    assert len({spec.fingerprint for spec in (plain, prefixes, own, levels)}) == 4
     assert plain.fingerprint == collection(workload="ranges").fingerprint
     grid = {"domain": {"grid": [3, 4]}}
     assert collection(**grid, workload=[[[0, 1], [2, 3]]]).mechanism.outputs > 12
@@ -206,7 +277,7 @@ def test_a_workload_of_ones_own_gives_other_probabilities():
 @pytest.mark.parametrize(
     ("keys", "path", "expected"),
     [
-        ({"workload": "values"}, "workload", '"ranges" or "prefixes"'),
+        ({"workload": "values"}, "workload", '"ranges", "prefixes" or "levels"'),
         ({"workload": []}, "workload", "a list of at most"),
         ({"workload": [[0, 12]]}, "workload[0]", "0 <= first <= last <= 11"),
         ({"workload": [[0, 3], [5, 4]]}, "workload[1]", "got 5 and 4"),
