@@ -9,7 +9,7 @@ from ldpstream.mechanisms.families.binary import Binary
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from ldpstream.mechanisms.families.design.projective_geometry import ProjectiveGeometry
 from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
-from ldpstream.mechanisms.families.high_low import HighLow
+from ldpstream.mechanisms.families.groups.high_low import HighLow
 from ldpstream.mechanisms.families.l1.bits import L1Bits
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from ldpstream.mechanisms.families.l1.public import (

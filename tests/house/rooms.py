@@ -22,6 +22,7 @@ ROOMS: Final = (
     "mechanisms/families/design",
     "mechanisms/families/tree",
     "mechanisms/families/subset",
+    "mechanisms/families/groups",
     "mechanisms/families/lip",
     "mechanisms/families/matrix",
     "mechanisms/families/weights",

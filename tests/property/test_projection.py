@@ -10,7 +10,7 @@ from ldpstream.estimators.projection import known_totals, project_blocks, projec
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.binary import Binary
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
-from ldpstream.mechanisms.families.high_low import HighLow
+from ldpstream.mechanisms.families.groups.high_low import HighLow
 from tests.exact.enumeration import accumulated
 
 MECHANISMS = [

@@ -49,9 +49,14 @@ class DesignDecoder(DisclosedBlocks, MassDecoder):
     def _batches(
         self, each: Sequence[IncidenceProduct]
     ) -> Iterator[tuple[IncidenceProduct, Indices, int]]:
-        """Yield each transform with the first reports of its blocks, and their order."""
+        """Yield each transform with the first reports of its blocks, and their order.
+
+        Values that are alone in their block are left out.
+        """
         layout = self._layout
         for kind, (design, sums) in enumerate(zip(layout.designs, each, strict=True)):
+            if design.order == 1:
+                continue
             starts = layout.starts[layout.kinds == kind]
             step = max(1, _MAX_BATCH // design.order)
             for first in range(0, len(starts), step):
@@ -62,7 +67,8 @@ class DesignDecoder(DisclosedBlocks, MassDecoder):
         if self.step is not None:
             (alone,) = each[0](vector[None])
             return np.asarray(alone)
-        out = np.empty_like(vector)
+        # A value alone has one report, which is its own sum.
+        out = vector.copy()
         for sums, starts, order in self._batches(each):
             if len(starts) == 1:
                 block = slice(int(starts[0]), int(starts[0]) + order)
@@ -159,6 +165,15 @@ class DesignDecoder(DisclosedBlocks, MassDecoder):
             of_block = self._in_block(in_block, at)
             means[at] = self._unlikely[kinds] * of_block + self._excess[kinds] * found
         return means
+
+    def noise_levels(self, at: slice | Integers) -> tuple[Floats, Floats, Floats]:
+        """Return the noise of users of each value, and the least and largest of its block's."""
+        return self._tables.noise_levels(self._kind(at))
+
+    def uniform_moments(self, at: slice | Integers) -> Floats:
+        """Return the mean of `h_x^2` over the reports of the block of each value."""
+        shares = [design.inside / design.order for design in self._layout.designs]
+        return self._tables.uniform_moments(self._kind(at), shares)
 
     def output_mass(self, ones: Floats) -> Floats:
         """Return each report's mass, from the number of values that it supports."""

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.arrays import Indices
-from ldpstream.mechanisms.exact.walsh import Number
+from ldpstream.mechanisms.exact.walsh import Number, positive, walsh_hadamard
 from ldpstream.mechanisms.families.design.geometry import Geometry
 from ldpstream.mechanisms.families.design.geometry_transform import hyperplane_sums
 
@@ -59,6 +59,37 @@ class Own:
 
 
 OWN: Final = Own()
+
+
+@dataclass(frozen=True)
+class Signs:
+    """Positions of Sylvester's matrix of this order; those of sign +1 support a value.
+
+    The value at place i has row i + 1, and the last place has no value.
+    """
+
+    order: int
+
+    def supporting(self, place: int) -> Indices:
+        """Return the positions of sign +1 in the value's row."""
+        return np.flatnonzero(positive(np.array(place + 1), np.arange(self.order)))
+
+    def to_values(self, vectors: NDArray[Number], /) -> NDArray[Number]:
+        """Sum over the positions of sign +1 in each row."""
+        sums = walsh_hadamard(vectors)
+        return _half(np.roll(sums, -1, axis=-1) + sums[:, :1])
+
+    def to_reports(self, vectors: NDArray[Number], /) -> NDArray[Number]:
+        """Sum over the rows with sign +1 at each position."""
+        sums = walsh_hadamard(np.roll(vectors, 1, axis=-1))
+        return _half(sums + vectors.sum(axis=-1, keepdims=True))
+
+
+def _half(sums: NDArray[Number]) -> NDArray[Number]:
+    halves: NDArray[Number] = (
+        sums // 2 if np.issubdtype(sums.dtype, np.integer) else sums / 2.0
+    ).astype(sums.dtype, copy=False)
+    return halves
 
 
 @dataclass(frozen=True)

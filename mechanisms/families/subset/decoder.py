@@ -34,6 +34,7 @@ class SubsetDecoder(LinearDecoder):
         self._kinds = layout.kinds
         self._tables = SupportTables.of([s.support for s in subsets])
         self._chosen = np.array([s.chosen for s in subsets], dtype=np.int64)[layout.kinds]
+        self._shares = [s.chosen / s.size for s in subsets]
         own = [Fraction(s.threshold, WORD) for s in subsets]
         self._spread = np.array([float(s.spread) for s in subsets])
         self._own_spread = np.array([float(a * (1 - a)) for a in own])
@@ -80,6 +81,14 @@ class SubsetDecoder(LinearDecoder):
     def noise_extremes(self) -> tuple[Floats, Floats]:
         """Return the smaller and the larger of the noise of the value's own users and of others."""
         return self._tables.noise_extremes(self._kind(slice(None)))
+
+    def noise_levels(self, at: slice | Integers) -> tuple[Floats, Floats, Floats]:
+        """Return the noise of users of each value, and the least and largest of its block's."""
+        return self._tables.noise_levels(self._kind(at))
+
+    def uniform_moments(self, at: slice | Integers) -> Floats:
+        """Return the mean of `h_x^2` over uniform reports of the block of each value."""
+        return self._tables.uniform_moments(self._kind(at), self._shares)
 
     def noise(self, weights: Floats) -> Floats:
         """Return `step^2 (spread SS_x + a (1 - a) (w_x - mean of the others)^2)`.

@@ -12,7 +12,7 @@ from ldpstream.estimators.weights import estimate_linear
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.binary import Binary
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
-from ldpstream.mechanisms.families.high_low import HighLow
+from ldpstream.mechanisms.families.groups.high_low import HighLow
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from tests.exact.dense import Dense, block_channel, random_channel
 

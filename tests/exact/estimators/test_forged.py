@@ -15,7 +15,7 @@ from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.binary import Binary
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
-from ldpstream.mechanisms.families.high_low import HighLow
+from ldpstream.mechanisms.families.groups.high_low import HighLow
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.interface.symbols import SymbolMechanism
 from tests.exact.enumeration import accumulated

@@ -10,7 +10,7 @@ import pytest
 from ldpstream.mechanisms.exact.entropy import WORD, uniform_below
 from ldpstream.mechanisms.families.binary import Binary
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
-from ldpstream.mechanisms.families.high_low import HighLow
+from ldpstream.mechanisms.families.groups.high_low import HighLow
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from tests.conformance.instances import INSTANCES
 from tests.exact.enumeration import Scripted

@@ -9,7 +9,7 @@ import pytest
 from ldpstream.mechanisms import Blocks, SpecError
 from ldpstream.mechanisms.families.binary import Binary
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
-from ldpstream.mechanisms.families.high_low import HighLow
+from ldpstream.mechanisms.families.groups.high_low import HighLow
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from tests.conformance.instances import FIRST, INSTANCES
 from tests.exact.enumeration import IMPOSSIBLE_EPSILONS, matrix_of

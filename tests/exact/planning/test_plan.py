@@ -36,7 +36,7 @@ from ldpstream.estimators.planning.workload import (
 from ldpstream.mechanisms.domains.blocks import Blocks, box_blocks
 from ldpstream.mechanisms.domains.parse import Domain, Labels, Size, Sizes
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
-from ldpstream.mechanisms.families.high_low import HighLow
+from ldpstream.mechanisms.families.groups.high_low import HighLow
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from ldpstream.mechanisms.families.sampled.sampled import Sampled
 from ldpstream.mechanisms.interface.mechanism import Mechanism

@@ -19,7 +19,7 @@ from ldpstream.estimators.planning.workload import (
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.domains.parse import Size
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
-from ldpstream.mechanisms.families.high_low import HighLow
+from ldpstream.mechanisms.families.groups.high_low import HighLow
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from ldpstream.mechanisms.families.lip.domain import Prior
 from ldpstream.mechanisms.families.lip.lip import Lip

@@ -10,11 +10,11 @@ import pytest
 from ldpstream.mechanisms.channels.channel import Channel
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.exact.entropy import WORD
-from ldpstream.mechanisms.families import high_low
 from ldpstream.mechanisms.families.binary import Binary
 from ldpstream.mechanisms.families.block import mechanism as block_mechanism
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
-from ldpstream.mechanisms.families.high_low import HighLow
+from ldpstream.mechanisms.families.groups import high_low
+from ldpstream.mechanisms.families.groups.high_low import HighLow
 from ldpstream.mechanisms.families.l1 import geometric as l1_geometric
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from ldpstream.mechanisms.interface.mechanism import Mechanism

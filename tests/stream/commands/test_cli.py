@@ -12,7 +12,7 @@ import pytest
 from ldpstream import __version__
 from ldpstream.agents.cli.main import COMMANDS
 from ldpstream.agents.config import load_config
-from ldpstream.mechanisms.families.high_low import HighLow
+from ldpstream.mechanisms.families.groups.high_low import HighLow
 from tests.forked import Forked
 from tests.stream.cli import PLACES, configured, invoke, refused
 

@@ -30,10 +30,14 @@ from ldpstream.mechanisms.channels.certificate import (
     certify_by_structure,
 )
 from ldpstream.mechanisms.channels.channel import Channel, refuse_large
+from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.exact.dyadic import SMALLEST_EPSILON, budget, sign_threshold
 from ldpstream.mechanisms.exact.entropy import WORD, Entropy
 from ldpstream.mechanisms.exact.walsh import move_to_sign, positive, sign_order
-from ldpstream.mechanisms.families.high_low_decoder import HighLowDecoder
+from ldpstream.mechanisms.families.design.centred import CentredDecoder
+from ldpstream.mechanisms.families.design.design import SINGLE, DesignLayout, SymmetricDesign
+from ldpstream.mechanisms.families.design.incidence import OWN, Signs
+from ldpstream.mechanisms.families.groups.decoder import SymbolBlanket
 from ldpstream.mechanisms.interface.chain import BlockChain, blend_of, read_larger
 from ldpstream.mechanisms.interface.mechanism import Json, Reports
 from ldpstream.mechanisms.interface.settings import Settings
@@ -97,8 +101,7 @@ class HighLow(SymbolMechanism):
     def threshold(self) -> int:
         """Probability of a position with sign +1, in units of 2^-64, rounded toward 1/2.
 
-        The plain report has probability `2 threshold - 2^64`. The channel then stays tight, and one
-        constant `c = 2^64 / (2 threshold - 2^64)` makes all estimates unbiased.
+        The plain report has probability `2 threshold - 2^64`, so that the channel stays tight.
         """
         return sign_threshold(budget(self.epsilon))
 
@@ -202,8 +205,20 @@ class HighLow(SymbolMechanism):
         return np.where(chosen & ~hidden, self.plain[values], move_to_sign(rows, drawn, chosen))
 
     @locked_cached_property
-    def decoder(self) -> HighLowDecoder:
-        return HighLowDecoder(self.row, self.plain, self.positions, self.threshold)
+    def decoder(self) -> SymbolBlanket:
+        """The decoder of a report from the own group with probability t, else of a position.
+
+        A sensitive value's own reports are uniform over the positions of sign +1.
+        """
+        order, count = self.positions, 1 + self.values - len(self.sensitive)
+        kinds = min(count, 2)
+        groups = Blocks(np.where(self.row > 0, 0, 1 + self.plain - order))
+        signs = SymmetricDesign(order, order // 2, order // 4, WORD)
+        layout = DesignLayout(groups, (signs, SINGLE)[:kinds], np.minimum(np.arange(count), 1))
+        own = CentredDecoder(layout, (Signs(order), OWN)[:kinds])
+        chosen = np.zeros(count)
+        chosen[0] = 1.0
+        return SymbolBlanket(own, layout, threshold=2 * self.threshold - WORD, chosen=chosen)
 
     def disclosed(self) -> list[str]:
         exposed = self.values - len(self.sensitive)
