@@ -20,8 +20,8 @@ from ldpstream.agents.cli.terminal.options import (
 )
 from ldpstream.agents.cli.terminal.reports import read_reports
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.config.query.errors import QueryError
 from ldpstream.agents.config.query.options import EstimateOptions
+from ldpstream.mechanisms.base.errors import QueryError
 
 
 @click.command()

@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from ldpstream.agents.config.gateway import GatewayConfig
     from ldpstream.agents.config.load import BOOTSTRAP_VARIABLE, Config, load_config, read_config
     from ldpstream.agents.config.privacy.over_time import SpreadConfig
-    from ldpstream.agents.config.query.queries import Range
     from ldpstream.agents.config.topic_names import Topics
     from ldpstream.agents.config.worker import Shard, WorkerConfig
     from ldpstream.agents.state.windows import WindowSpec
+    from ldpstream.mechanisms.domains.queries import Range
 else:
     __getattr__ = handed_on(
         __name__,
@@ -27,7 +27,7 @@ else:
             "ldpstream.agents.config.privacy.over_time": "SpreadConfig",
             "ldpstream.agents.config.topic_names": "Topics",
             "ldpstream.agents.config.worker": "Shard WorkerConfig",
-            "ldpstream.agents.config.query.queries": "Range",
+            "ldpstream.mechanisms.domains.queries": "Range",
             "ldpstream.agents.state.windows": "WindowSpec",
         },
     )

@@ -26,15 +26,14 @@ from ldpstream.agents.config.privacy import (
 )
 from ldpstream.agents.config.privacy.over_time import SpreadConfig
 from ldpstream.agents.config.query.capabilities import check_support, disclosed_blocks
-from ldpstream.agents.config.query.errors import QueryError
 from ldpstream.agents.config.query.options import KEYS, TOP_LIMIT, EstimateOptions
-from ldpstream.agents.config.query.queries import ValueSet, make_set
 from ldpstream.agents.config.tables import AttributeTable, CollectionTable, PublishTable
 from ldpstream.agents.config.topic_names import Topics
 from ldpstream.agents.config.windows import check_devices, read_spread, window_spec
 from ldpstream.agents.state.blocks import blocks_of_reports
 from ldpstream.agents.state.windows import WindowSpec
-from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.base.errors import QueryError, SpecError
+from ldpstream.mechanisms.domains.queries import ValueSet, make_set
 from ldpstream.mechanisms.policies.policy import BlockPolicy
 from ldpstream.mechanisms.registry.registry import check_id
 from ldpstream.mechanisms.wire.spec import CollectionSpec

@@ -15,7 +15,6 @@ from typing import Any, Final, Self, TypeAlias
 import numpy as np
 
 from ldpstream.agents.config.query.options import EstimateOptions
-from ldpstream.agents.config.query.queries import Subset
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.estimators.bounds.bounded import forged_reports
 from ldpstream.estimators.bounds.options import OptionKeywords
@@ -34,6 +33,7 @@ from ldpstream.estimators.projection import known_totals, project_blocks, projec
 from ldpstream.estimators.queries import PreparedSets, prepare_sets
 from ldpstream.mechanisms.base.arrays import Bools, Floats, Integers
 from ldpstream.mechanisms.domains.base import Domain
+from ldpstream.mechanisms.domains.queries import Subset
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 

@@ -8,7 +8,6 @@ from ldpstream.agents.broker.shards import Elsewhere
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.config.query.capabilities import supports_likelihood
 from ldpstream.agents.config.query.options import KEYS
-from ldpstream.agents.config.query.queries import Linear, Range
 from ldpstream.agents.config.tables import PublishedQueries
 from ldpstream.agents.document.answers import (
     AcceptedSpec,
@@ -33,6 +32,7 @@ from ldpstream.mechanisms.domains.attributes import Attributes
 from ldpstream.mechanisms.domains.parse import (
     Domain,
 )
+from ldpstream.mechanisms.domains.queries import Linear, Range
 from ldpstream.mechanisms.exact.entropy import WORD
 
 

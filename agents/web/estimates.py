@@ -23,7 +23,6 @@ from pydantic import ValidationError
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.config.errors import request_problem
 from ldpstream.agents.config.query.capabilities import read_options, request_options
-from ldpstream.agents.config.query.errors import QueryError
 from ldpstream.agents.config.query.options import (
     QUERIES_LIMIT,
     REQUEST_KEYS,
@@ -49,6 +48,7 @@ from ldpstream.agents.web.requests import (
 )
 from ldpstream.estimators.bounds.likelihood_rule import MOST
 from ldpstream.estimators.bounds.options import FALLBACK
+from ldpstream.mechanisms.base.errors import QueryError
 from ldpstream.mechanisms.domains.parse import Domain
 
 VALUES_LIMIT: Final = 100_000

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tests.seeded import SeededEntropy
 
 from benchmarks.accuracy.simulate import Case, draw_by_privatizing, zipf
-from ldpstream.estimators.queries import range_values
+from ldpstream.mechanisms.domains.queries import range_values
 from ldpstream.mechanisms.families.l1.bits import L1Bits
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from ldpstream.mechanisms.interface.decoder import Decoder

@@ -14,8 +14,8 @@ import numpy as np
 from ldpstream.estimators.bounds.options import Estimand
 from ldpstream.estimators.planning.choices import Objective
 from ldpstream.estimators.quantiles.quantiles import check_probabilities
-from ldpstream.estimators.queries import range_values
 from ldpstream.mechanisms.base.arrays import Floats, Integers
+from ldpstream.mechanisms.domains.queries import range_values
 
 MOST_QUERIES = 2_100
 """Most predicted queries out of all values or ranges, evenly spaced or drawn at random."""

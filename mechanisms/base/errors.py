@@ -17,6 +17,20 @@ class SpecError(ValueError):
         self.expected = expected
 
 
+class QueryError(ValueError):
+    """A query that the collection cannot answer.
+
+    `name` is the parameter or option ("range", "quantile", "top", ...), `entry` the user's name for
+    one of several queries; the message is `NAME: expected ...`.
+    """
+
+    def __init__(self, name: str, expected: str, *, entry: str | None = None) -> None:
+        super().__init__(f"{name}: expected {expected}")
+        self.name = name
+        self.expected = expected
+        self.entry = entry
+
+
 @contextmanager
 def within(path: str) -> Iterator[None]:
     """Put `path` in front of the path of a `SpecError` that is raised inside.

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from ldpstream.agents.config.query.options import EstimateOptions
-from ldpstream.agents.config.query.queries import Linear, Range
 from ldpstream.agents.document.build import write_document
 from ldpstream.agents.web.computation import (
     ANSWERS_BYTES,
@@ -19,6 +18,7 @@ from ldpstream.agents.web.computation import (
     check_cost,
 )
 from ldpstream.agents.web.requests import AnswerError
+from ldpstream.mechanisms.domains.queries import Linear, Range
 from tests.property.documents import collection, totals
 
 SIZE = 1_000_000

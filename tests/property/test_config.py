@@ -8,8 +8,8 @@ import pytest
 from ldpstream.agents.cli.init import TEMPLATE
 from ldpstream.agents.config import ConfigError, load_config, read_config
 from ldpstream.agents.config.query.options import EstimateOptions
-from ldpstream.agents.config.query.queries import Range
 from ldpstream.mechanisms.base.times import parse_time
+from ldpstream.mechanisms.domains.queries import Range
 from ldpstream.mechanisms.registry.registry import MECHANISMS
 from ldpstream.mechanisms.wire.spec import load_spec
 from tests.property.configs import MINIMAL, read, refusal, with_keys

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ldpstream.agents.config.query.errors import QueryError
 from ldpstream.agents.config.query.queries import parse_range
 from ldpstream.mechanisms import CollectionSpec, Domain, Interval, ValueOutsideDomainError
+from ldpstream.mechanisms.base.errors import QueryError
 from ldpstream.mechanisms.domains.axis import Axis, Numbers, shortest_doubles
 from ldpstream.mechanisms.domains.fitting import nearest
 from ldpstream.mechanisms.domains.parse import parse_domain

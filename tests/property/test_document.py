@@ -10,7 +10,7 @@ import pytest
 
 from ldpstream.agents.config.query.capabilities import read_options
 from ldpstream.agents.config.query.options import EstimateOptions
-from ldpstream.agents.config.query.queries import Linear, parse_range
+from ldpstream.agents.config.query.queries import parse_range
 from ldpstream.agents.document.build import (
     DocumentKeywords,
     build_document,
@@ -20,6 +20,7 @@ from ldpstream.agents.document.build import (
 from ldpstream.agents.document.entries import Part
 from ldpstream.agents.document.model import EstimateDocument
 from ldpstream.estimators.estimate import estimate_values
+from ldpstream.mechanisms.domains.queries import Linear
 from tests.property.documents import BLOCKS, LABELS, LINE, collection, totals, written
 
 IDENTIFICATION = ["collection", "fingerprint", "window", "n", "final", "withheld"]

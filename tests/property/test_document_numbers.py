@@ -9,7 +9,7 @@ from ldpstream.agents.config.query.queries import parse_range
 from ldpstream.estimators.estimate import estimate_sets, estimate_values
 from ldpstream.estimators.projection import known_totals, project_simplex
 from ldpstream.estimators.quantiles.quantiles import estimate_quantiles
-from ldpstream.estimators.queries import range_values
+from ldpstream.mechanisms.domains.queries import range_values
 from tests.property.documents import BLOCKS, LABELS, LINE, answer, collection, totals
 
 

@@ -7,12 +7,12 @@ import pytest
 
 from ldpstream.agents.config import CollectionConfig, ConfigError
 from ldpstream.agents.config.query.capabilities import check_support
-from ldpstream.agents.config.query.errors import QueryError
 from ldpstream.agents.config.query.options import EstimateOptions
 from ldpstream.agents.config.query.queries import parse_range
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.estimators.bounds.options import Method
 from ldpstream.estimators.projection import CORRELATED
+from ldpstream.mechanisms.base.errors import QueryError
 from tests.exact.enumeration import counted
 from tests.property import documents
 from tests.property.documents import collection, totals

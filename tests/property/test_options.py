@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ldpstream.agents.config.query.capabilities import read_options
-from ldpstream.agents.config.query.errors import QueryError
 from ldpstream.agents.config.query.options import EstimateOptions
-from ldpstream.agents.config.query.queries import Range, make_range, parse_range
-from ldpstream.estimators.queries import range_values
+from ldpstream.agents.config.query.queries import parse_range
+from ldpstream.mechanisms.base.errors import QueryError
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.domains.parse import Domain, Grid, Labels, Size, Sizes, parse_domain
+from ldpstream.mechanisms.domains.queries import Range, make_range, range_values
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 

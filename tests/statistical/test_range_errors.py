@@ -11,8 +11,8 @@ from benchmarks.accuracy.simulate import Case, draw_by_privatizing, zipf
 
 from ldpstream.estimators.estimate import estimate_sets
 from ldpstream.estimators.planning.predictions import predicted_set_variances
-from ldpstream.estimators.queries import range_values
 from ldpstream.mechanisms.domains.blocks import Blocks
+from ldpstream.mechanisms.domains.queries import range_values
 from ldpstream.mechanisms.families.l1.bits import L1Bits
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from ldpstream.mechanisms.families.matrix.matrix import Matrix

@@ -4,19 +4,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from ldpstream.agents.config.query.errors import QueryError
 from ldpstream.agents.config.query.options import (
     SETTINGS,
     WORDS,
     EstimateOptions,
     EstimateRequest,
 )
-from ldpstream.agents.config.query.queries import BoxRequest, Subset, name_block
+from ldpstream.agents.config.query.queries import BoxRequest, name_block
 from ldpstream.agents.config.query.settings import Setting
 from ldpstream.estimators.bounds.options import ANYTIME, FALLBACK
 from ldpstream.estimators.likelihood.mechanisms import SUPPORTED, has_likelihood
 from ldpstream.estimators.projection import CORRELATED
+from ldpstream.mechanisms.base.errors import QueryError
 from ldpstream.mechanisms.domains.blocks import Blocks
+from ldpstream.mechanisms.domains.queries import Subset
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.policies.policy import BlockPolicy
 from ldpstream.mechanisms.wire.spec import CollectionSpec

@@ -10,20 +10,6 @@ REFUSED: Final = "refused"
 """The type of pydantic's errors that `refused` makes; `problem` in their context is the text."""
 
 
-class QueryError(ValueError):
-    """A query that the collection cannot answer.
-
-    `name` is the parameter or option ("range", "quantile", "top", ...), `entry` the user's name for
-    one of several queries; the message is `NAME: expected ...`.
-    """
-
-    def __init__(self, name: str, expected: str, *, entry: str | None = None) -> None:
-        super().__init__(f"{name}: expected {expected}")
-        self.name = name
-        self.expected = expected
-        self.entry = entry
-
-
 def expected(what: str, got: object) -> str:
     """Return `expected WHAT, got GOT`, with `got` as TOML would write it."""
     return f"expected {what}, got {shown(got)}"

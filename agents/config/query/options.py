@@ -14,14 +14,10 @@ from pydantic import Field
 
 from ldpstream.agents.config.query.queries import (
     BoxRequest,
-    Linear,
     LinearRequest,
     RequestModel,
-    Subset,
     check_areas,
     check_quantiles,
-    make_linear,
-    make_range,
     read_linear,
     read_ranges,
 )
@@ -46,6 +42,7 @@ from ldpstream.estimators.bounds.options import (
     Sampling,
 )
 from ldpstream.mechanisms.domains.parse import Domain
+from ldpstream.mechanisms.domains.queries import Linear, Subset, make_linear, make_range
 
 QUERIES_LIMIT: Final = 100
 """The most ranges, quantiles and linear queries, of each kind, in one request."""

@@ -7,9 +7,9 @@ import pytest
 
 from ldpstream.estimators.estimate import estimate_sets
 from ldpstream.estimators.planning.predictions import predicted_set_variances
-from ldpstream.estimators.queries import range_values
 from ldpstream.estimators.weights import estimate_linear
 from ldpstream.mechanisms.domains.blocks import Blocks
+from ldpstream.mechanisms.domains.queries import range_values
 from ldpstream.mechanisms.families.binary import Binary
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from ldpstream.mechanisms.families.groups.high_low import HighLow

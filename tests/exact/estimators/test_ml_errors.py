@@ -14,7 +14,7 @@ from benchmarks.papers.ml_errors import (
 
 from ldpstream.estimators.planning.predictions import predicted_set_variances
 from ldpstream.estimators.planning.workload import zipf_shares
-from ldpstream.estimators.queries import range_values
+from ldpstream.mechanisms.domains.queries import range_values
 from ldpstream.mechanisms.families.l1.bits import L1Bits
 from tests.exact.enumeration import predicted_value_variances
 

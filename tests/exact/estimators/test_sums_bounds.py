@@ -7,8 +7,8 @@ import pytest
 
 from ldpstream.estimators.estimate import estimate_sets, estimate_values
 from ldpstream.estimators.quantiles.prefixes import Prefixes, SetPrefixes, SummedPrefixes
-from ldpstream.estimators.queries import range_values
 from ldpstream.estimators.weights import estimate_linear
+from ldpstream.mechanisms.domains.queries import range_values
 from ldpstream.mechanisms.families.l1.bits import L1Bits
 from tests.exact.enumeration import counted, some_statistic
 

@@ -7,8 +7,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from ldpstream.estimators.queries import range_values
 from ldpstream.mechanisms import SpecError
+from ldpstream.mechanisms.domains.queries import range_values
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.l1.bits import L1Bits
 from tests.exact.enumeration import accumulated

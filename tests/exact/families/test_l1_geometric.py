@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from ldpstream.estimators.planning.predictions import predicted_set_variances
-from ldpstream.estimators.queries import range_values
 from ldpstream.mechanisms import SpecError
+from ldpstream.mechanisms.domains.queries import range_values
 from ldpstream.mechanisms.families.l1.bits import L1Bits
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from tests.exact.enumeration import boxes

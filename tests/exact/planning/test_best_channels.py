@@ -18,9 +18,9 @@ from ldpstream.estimators.design.pair_cone import PairCone, closed
 from ldpstream.estimators.design.realise import realise
 from ldpstream.estimators.design.tree_cone import TreeCone
 from ldpstream.estimators.planning.predictions import predicted_set_variances
-from ldpstream.estimators.queries import range_values
 from ldpstream.mechanisms.channels.designed import certify_prior
 from ldpstream.mechanisms.domains.blocks import Blocks
+from ldpstream.mechanisms.domains.queries import range_values
 from ldpstream.mechanisms.families.binary import Binary
 from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from ldpstream.agents.cli.terminal.tables import describe_merged
 from ldpstream.agents.config import CollectionConfig, ConfigError
 from ldpstream.agents.config.query.options import EstimateOptions
-from ldpstream.agents.config.query.queries import Linear, Range
 from ldpstream.agents.document.build import build_document
 from ldpstream.agents.document.flat import HEADER, document_rows
 from ldpstream.agents.document.model import MergedBlocks
@@ -23,6 +22,7 @@ from ldpstream.agents.state.context import WindowTotals
 from ldpstream.agents.state.view import Snapshot, add_up
 from ldpstream.agents.web import build_http
 from ldpstream.agents.web.computation import Job
+from ldpstream.mechanisms.domains.queries import Linear, Range
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 from tests.property.documents import LABELS, collection, written
 from tests.seeded import SeededEntropy
