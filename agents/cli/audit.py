@@ -23,6 +23,7 @@ from ldpstream.agents.cli.terminal.reports import read_reports
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.estimators.audit import realised_losses
 from ldpstream.mechanisms.base.canonical import Json
+from ldpstream.mechanisms.domains.atoms import Atoms
 from ldpstream.mechanisms.domains.attributes import Attributes
 from ldpstream.mechanisms.domains.parse import Interval, RoundedInterval
 from ldpstream.mechanisms.exact.dyadic import float_above
@@ -81,7 +82,7 @@ def _own(spec: CollectionSpec) -> Callable[[int, int], Payload]:
 
 def _client(collection: CollectionConfig, command: list[str]) -> Callable[[int, int], Payload]:
     spec, domain = collection.spec, collection.spec.domain
-    if isinstance(domain, Attributes | Interval | RoundedInterval | WeightedDomain):
+    if isinstance(domain, Attributes | Atoms | Interval | RoundedInterval | WeightedDomain):
         raise Refused("--command: expected values that are labels or whole numbers")
 
     def draw(value: int, number: int) -> Payload:

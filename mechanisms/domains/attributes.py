@@ -105,7 +105,7 @@ class Attributes(Domain):
         """The names of the columns of a row of text; with several dimensions `NAME.1`, `NAME.2`."""
         found: list[str] = []
         for name, domain in self.given.items():
-            axes = len(domain.shape)
+            axes = len(domain.written.shape)
             found += [name] if axes == 1 else [f"{name}.{axis}" for axis in range(1, axes + 1)]
         return tuple(found)
 
@@ -228,7 +228,7 @@ class Attributes(Domain):
                 self.parse_columns(rows[:position])
                 what = f"{len(self.column_names)} columns, {', '.join(self.column_names)}"
                 raise ValueOutsideDomainError(position, what)
-        widths = [len(domain.shape) for domain in self.given.values()]
+        widths = [len(domain.written.shape) for domain in self.given.values()]
         ends = list(accumulate(widths, initial=0))
         return [[row[first:last] for row in rows] for first, last in pairwise(ends)]
 

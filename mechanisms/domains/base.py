@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
-from ldpstream.mechanisms.base.arrays import Indices
+from ldpstream.mechanisms.base.arrays import Floats, Indices
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.checks import describe, is_whole
 from ldpstream.mechanisms.base.errors import SpecError, ValueOutsideDomainError
@@ -149,6 +149,27 @@ class Domain(ABC):
             SpecError: naming the key and what was expected.
         """
         del table, path, in_blocks
+
+    @property
+    def written(self) -> "Domain":
+        """The domain in whose labels values and queries are written: by default this one."""
+        return self
+
+    def merge(self, values: Indices) -> Indices:
+        """Return the values that make up a set of `written` ones, by default the same.
+
+        Raises:
+            QueryError: if they do not make it up, with what to ask for.
+        """
+        return values
+
+    def merge_weights(self, weights: Floats) -> Floats:
+        """Return the weights of the values for those of the `written` ones, by default the same.
+
+        Raises:
+            QueryError: if `written` values that are one here have different weights.
+        """
+        return weights
 
     @cached_property
     def estimated(self) -> "Domain":

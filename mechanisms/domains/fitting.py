@@ -111,7 +111,7 @@ def nearest_label(domain: Domain, label: Any) -> Number | list[Number] | None:
 
 def has_ends(domain: Domain) -> bool:
     """Return whether each coordinate of a domain has a least and a largest number."""
-    return domain.ends is not None
+    return domain.written.ends is not None
 
 
 def nearest(domain: Domain, row: Sequence[object]) -> list[Number] | None:
@@ -124,7 +124,7 @@ def nearest(domain: Domain, row: Sequence[object]) -> list[Number] | None:
     >>> nearest(Grid(3, 5), ["-2", "4"]), nearest(Grid(3, 5), ["one", "4"])
     ([0, 4], None)
     """
-    ends, whole = domain.ends, domain.whole
+    ends, whole = domain.written.ends, domain.written.whole
     if ends is None:
         return None
     numbers = [parse_real(one) if isinstance(one, str) else real_number(one) for one in row]

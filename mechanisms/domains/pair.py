@@ -56,7 +56,7 @@ class Pair(Domain):
 
     def parse_columns(self, rows: Sequence[Sequence[str]]) -> Indices:
         """Return the indices of rows of text: the columns of the first, then of the second."""
-        width = len(self.parts[0].shape)
+        width = len(self.parts[0].written.shape)
         first, second = [row[:width] for row in rows], [row[width:] for row in rows]
         return self._both(lambda part, own: part.parse_columns(own), first, second)
 

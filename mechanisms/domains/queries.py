@@ -106,13 +106,14 @@ def make_set(name: str, values: Sequence[Any], domain: Domain) -> ValueSet:
     """
     if not values or not all(isinstance(label, str) or type(label) is int for label in values):
         raise QueryError("range", "a list of labels, at least one")
-    indices = np.array(_indices([str(label) for label in values], domain, "range"), dtype=np.int64)
+    labels = _indices([str(label) for label in values], domain.written, "range")
+    indices = np.array(labels, dtype=np.int64)
     if len(np.unique(indices)) < len(indices):
         raise QueryError("range", "each label once")
-    return ValueSet(name, np.sort(indices))
+    return ValueSet(name, np.sort(domain.merge(indices)))
 
 
-def make_range(name: str, pairs: Sequence[Any], domain: Domain) -> Range:
+def make_range(name: str, pairs: Sequence[Any], domain: Domain) -> Subset:
     """Return the range with these ends, both included: one pair per dimension.
 
     In one dimension `pairs` may be the pair itself. On intervals the ends are edges of bins, and
@@ -122,11 +123,12 @@ def make_range(name: str, pairs: Sequence[Any], domain: Domain) -> Range:
     Raises:
         QueryError: where the domain has no order, or the pairs do not fit it.
     """
-    if not domain.ordered:
+    own = domain.written
+    if not own.ordered:
         raise QueryError(
             "range", "a domain with an order; labels have none: name a set of them in publish.sets"
         )
-    dimensions = len(domain.shape)
+    dimensions = len(own.shape)
     if dimensions == 1 and len(pairs) == 2 and not any(isinstance(p, list | tuple) for p in pairs):
         pairs = [pairs]
     if (
@@ -136,8 +138,9 @@ def make_range(name: str, pairs: Sequence[Any], domain: Domain) -> Range:
     ):
         shape = "[low, high]" if dimensions == 1 else f"{dimensions} pairs [low, high]"
         raise QueryError("range", f"{shape}, of numbers")
-    bounds = [_ends(low, high, domain, axis) for axis, (low, high) in enumerate(pairs)]
-    return Range(name, tuple(bounds))
+    bounds = [_ends(low, high, own, axis) for axis, (low, high) in enumerate(pairs)]
+    found = Range(name, tuple(bounds))
+    return found if own is domain else ValueSet(name, domain.merge(found.values(own.shape)))
 
 
 def _ends(low: float, high: float, domain: Domain, axis: int) -> tuple[int, int]:
@@ -181,17 +184,20 @@ def make_linear(
             unknown label.
     """
     values = list(weights.values() if isinstance(weights, Mapping) else weights)
-    if not (isinstance(weights, Mapping) or len(values) == domain.size):
-        raise QueryError("linear", f"{domain.size} weights, one for each value, got {len(values)}")
+    size = domain.written.size
+    if not (isinstance(weights, Mapping) or len(values) == size):
+        raise QueryError("linear", f"{size} weights, one for each value, got {len(values)}")
+    if not all(type(weight) in (int, float) for weight in values):
+        raise QueryError("linear", "a list of numbers, or a table of them by label")
     # Checked before conversion: an integer may be too large for a float.
     if not all(map(_MAX_WEIGHT.__ge__, map(abs, values))):
         raise QueryError("linear", f"finite weights of at most {_MAX_WEIGHT:g}")
     numbers = np.array(values, dtype=np.float64)
-    if not isinstance(weights, Mapping):
-        return Linear(name, numbers)
-    full = np.zeros(domain.size)
-    full[_indices(list(weights), domain, "linear")] = numbers
-    return Linear(name, full)
+    if isinstance(weights, Mapping):
+        full = np.zeros(size)
+        full[_indices(list(weights), domain.written, "linear")] = numbers
+        numbers = full
+    return Linear(name, domain.merge_weights(numbers))
 
 
 def _indices(labels: Sequence[str], domain: Domain, word: str) -> list[int]:

@@ -127,6 +127,8 @@ class Words(Lattice):
             raise SpecError(f"{path}.mechanism", f"one of {', '.join(MECHANISMS)} for words")
         if in_blocks:
             raise SpecError(f"{path}.domain.blocks", "no blocks with words: none is disclosed")
+        if table.get("workload") == "published":
+            raise SpecError(f"{path}.workload", "no such key with words, which are not known yet")
         if "hold" in table:
             raise SpecError(f"{path}.hold", "no such key with words: a device reports once")
 

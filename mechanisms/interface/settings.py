@@ -1,12 +1,13 @@
 """The keys of a collection that configure its mechanism."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from ldpstream.mechanisms.base.checks import read_epsilon
 from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.domains.atoms import read_atoms
 from ldpstream.mechanisms.domains.base import Domain
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.policies.config import (
@@ -25,7 +26,8 @@ MECHANISM_KEYS: Final[Mapping[str, str]] = {
     "prior": "Known shares of the two values, with mechanisms for local information privacy",
     "strategy": 'With matrix: the queries that get noise; a name, "best", or { file = "..." }',
     "workload": 'With matrix: the queries that "best" is chosen for; '
-    'with tree: "ranges", "prefixes" or a list',
+    'with tree: "ranges", "prefixes" or a list; "published": reports on nothing but the ranges, '
+    "sets and linear queries of publish, with less error",
     "scales": 'With matrix: the noise of each query of the strategy; a list, or { file = "..." }',
     "channel": "With optimal: a channel file, as ldpstream plan writes it",
     "weights": "The weight of each report: { public = LARGEST }, or { private = LARGEST }",
@@ -47,6 +49,25 @@ class Settings:
     blocks: Blocks | None
     keys: Mapping[str, object]
     base: Path
+
+    def merged(self, publish: object) -> "Settings":
+        """Return the settings with which a mechanism reports atoms, if `workload` says so.
+
+        `publish` is the collection's table of what it publishes.
+
+        Raises:
+            SpecError: naming the first query that cannot be read, or that no two values differ.
+        """
+        if self.keys.get("workload") != "published":
+            return self
+        refuse_rounding(self.domain, self.path)
+        if "policy" in self.keys:
+            what = 'no policy with workload = "published", which needs one epsilon for all values'
+            raise SpecError(f"{self.path}.policy", what)
+        atoms = read_atoms(self.domain, self.blocks, publish, self.path)
+        blocks = None if self.blocks is None else atoms.merge_blocks(self.blocks)
+        keys = {key: given for key, given in self.keys.items() if key != "workload"}
+        return replace(self, domain=atoms, blocks=blocks, keys=keys)
 
     def only(self, mechanism: str, *names: str) -> None:
         """Refuse every key but these, and blocks unless `"blocks"` is among them.

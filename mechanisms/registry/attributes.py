@@ -118,6 +118,7 @@ def _read(
     if mechanism == Sampled.id:
         raise SpecError(f"{path}.mechanism", "a mechanism of this attribute's own, not sampled")
     settings = Settings(path=path, domain=domain, blocks=blocks, keys=own, base=base)
+    settings = settings.merged(_published(collection, name))
     try:
         part = build(mechanism, settings)
     except SpecError as error:
@@ -129,7 +130,14 @@ def _read(
     if policy.by_entries() is not policy:
         what = "a mechanism whose budgets are of pairs of values: priors have no joint policy"
         raise SpecError(f"{path}.mechanism", f"{what}, got {describe(part.id)}")
-    return part.report_domain(domain), part
+    return part.report_domain(settings.domain), part
+
+
+def _published(collection: Mapping[str, object], name: str) -> object:
+    """Return what `publish.attributes` says of an attribute."""
+    publish = collection.get("publish")
+    attributes = publish.get("attributes") if isinstance(publish, dict) else None
+    return attributes.get(name) if isinstance(attributes, dict) else None
 
 
 def _read_pairs(

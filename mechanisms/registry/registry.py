@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Final
 
 from ldpstream.mechanisms.base.checks import describe
 from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.domains.atoms import Atoms
 from ldpstream.mechanisms.families.binary import Binary
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from ldpstream.mechanisms.families.design.projective_geometry import ProjectiveGeometry
@@ -25,6 +27,7 @@ from ldpstream.mechanisms.families.subset.selection import SubsetSelection
 from ldpstream.mechanisms.families.tree.tree import Tree
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.interface.settings import Settings
+from ldpstream.mechanisms.policies.policy import BlockPolicy
 
 MECHANISMS: Mapping[str, type[Mechanism]] = MappingProxyType(
     {
@@ -52,6 +55,19 @@ PUBLIC_WEIGHTS: Mapping[str, type[Mechanism]] = MappingProxyType(
 )
 """The mechanisms that take public weights, by id, in their form with weights."""
 
+REPORTING_ATOMS: Final = (
+    BlockHadamard.id,
+    RandomizedResponse.id,
+    ProjectiveGeometry.id,
+    SubsetSelection.id,
+    Matrix.id,
+    Optimal.id,
+)
+"""The mechanisms with which `workload` may be "published"."""
+_ATOMS_NEED: Final = (
+    'with the same budget for any two values (of a block), which workload = "published" needs'
+)
+
 
 def check_id(given: object, path: str) -> str:
     """Return a mechanism's id; `path` is the collection's key path.
@@ -73,6 +89,12 @@ def build(mechanism_id: object, settings: Settings) -> Mechanism:
     """
     known_id = check_id(mechanism_id, settings.path)
     kind = MECHANISMS[known_id]
+    if isinstance(settings.domain, Atoms) and known_id not in REPORTING_ATOMS:
+        what = f"one of {', '.join(REPORTING_ATOMS)}, {_ATOMS_NEED}, got {known_id}"
+        raise SpecError(f"{settings.path}.mechanism", what)
     if asks_public(settings):
         kind = PUBLIC_WEIGHTS.get(known_id, kind)
-    return kind.configure(settings)
+    mechanism = kind.configure(settings)
+    if isinstance(settings.domain, Atoms) and not isinstance(mechanism.policy, BlockPolicy):
+        raise SpecError(f"{settings.path}.channel", f"a channel {_ATOMS_NEED}")
+    return mechanism

@@ -49,7 +49,7 @@ class CollectionSpec(Framing):
         """Return the spec of a `[collection.NAME]` table; files are relative to `base`.
 
         Reads only `mechanism, domain, topic, precision, hold, one_report` (with it `partitions` and
-        `window`) and `MECHANISM_KEYS`.
+        `window`), `MECHANISM_KEYS`, and with `workload = "published"` the queries of `publish`.
 
         Raises:
             SpecError: naming the key and what was expected.
@@ -150,8 +150,9 @@ def _read_mechanism(
     domain.check_use(mapping, path, in_blocks=blocks is not None)
     keys = {key: mapping[key] for key in MECHANISM_KEYS if key in mapping}
     settings = Settings(path=path, domain=domain, blocks=blocks, keys=keys, base=base)
+    settings = settings.merged(mapping.get("publish"))
     mechanism = build(mapping.get("mechanism"), settings)
-    return mechanism.report_domain(domain), mechanism
+    return mechanism.report_domain(settings.domain), mechanism
 
 
 def _read_topic(given: object, path: str) -> str:

@@ -202,7 +202,7 @@ def to_labels(values: Any, domain: Domain) -> Labels:
     array = _array(values)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
-    if array.dtype.kind == "f" and domain.whole:
+    if array.dtype.kind == "f" and domain.written.whole:
         return _whole(array)
     # A domain takes rows of mixed objects as sequences, not as arrays.
     return array.tolist() if array.dtype == object and array.ndim > 1 else array

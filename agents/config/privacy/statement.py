@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from ldpstream.agents.config.privacy.factors import factor_text, round_up
 from ldpstream.agents.config.privacy.policies import epsilon_text, policy_sentences
 from ldpstream.mechanisms.base.times import format_duration
+from ldpstream.mechanisms.domains.atoms import Atoms
 from ldpstream.mechanisms.domains.words import Words
 from ldpstream.mechanisms.wire.hold import Hold
 from ldpstream.mechanisms.wire.spec import CollectionSpec
@@ -14,6 +15,10 @@ from ldpstream.mechanisms.wire.spec import CollectionSpec
 YEAR_MS: Final = 365 * 86_400_000
 _REPEATED: Final = (
     "This holds for each report by itself: factors of several reports of one device multiply."
+)
+_MERGED: Final = (
+    "Devices merge all values into {:,} sets, and report nothing that tells two values of a set "
+    "from each other."
 )
 _DRAWN_ONCE: Final = "This holds for each report by itself."
 
@@ -69,6 +74,7 @@ def privacy_statement(spec: CollectionSpec) -> Privacy:
         epsilon=epsilon_text(policy),
         protected=[
             *policy_sentences(policy, spec.domain),
+            *(_MERGED.format(spec.domain.size) for _ in range(isinstance(spec.domain, Atoms))),
             _REPEATED if spec.hold is None else _DRAWN_ONCE,
         ],
         unprotected=unprotected,

@@ -13,11 +13,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 from ldpstream.agents.config.query.errors import refused
 from ldpstream.mechanisms.base.errors import QueryError
 from ldpstream.mechanisms.base.numbers import read_number, trimmed
+from ldpstream.mechanisms.domains.atoms import Atoms
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.domains.parse import Domain
 from ldpstream.mechanisms.domains.queries import (
     Linear,
-    Range,
     Subset,
     ValueSet,
     make_linear,
@@ -105,13 +105,13 @@ def name_block(name: str, blocks: Blocks) -> ValueSet | None:
     return ValueSet(name, np.flatnonzero(blocks.of_value == blocks.names.index(name)))
 
 
-def parse_range(text: str, domain: Domain) -> Range:
+def parse_range(text: str, domain: Domain) -> Subset:
     """Parse `LO..HI[,LO..HI]`; the range is named by this text.
 
     Raises:
         QueryError: for any other text, or one that does not fit the domain.
     """
-    if not domain.ordered:
+    if not domain.written.ordered:
         raise QueryError("range", f"{_NAMES}, got {text[:40]!r}")
     pairs = [text_of_axis.split("..") for text_of_axis in text.split(",")]
     if any(len(pair) != 2 for pair in pairs):
@@ -173,7 +173,9 @@ def check_quantiles(quantiles: Sequence[float], domain: Domain) -> tuple[float, 
         QueryError: for any other domain, or a quantile that is asked for twice.
     """
     if quantiles and not (domain.ordered and len(domain.shape) == 1):
-        raise QueryError("quantile", "a domain of one ordered dimension")
+        merged = isinstance(domain, Atoms)
+        what = domain.unions if merged else "a domain of one ordered dimension"
+        raise QueryError("quantile", what)
     if len(set(quantiles)) < len(quantiles):
         raise QueryError("quantile", "each number once")
     return tuple(quantiles)

@@ -16,6 +16,7 @@ export function readDomain(canonical) {
 
 function readValues(canonical) {
   if (canonical.attributes !== undefined) return records(canonical.attributes);
+  if (canonical.atoms !== undefined) return atoms(canonical.atoms, readValues(canonical.of));
   if (canonical.rounding === "random") return rounded(canonical.interval, canonical.bins);
   if (canonical.values !== undefined) return labels(canonical.values);
   if (canonical.interval !== undefined) return interval(canonical.interval, canonical.bins);
@@ -24,6 +25,14 @@ function readValues(canonical) {
     throw new SpecError("domain", "values, size, grid, sizes or interval");
   }
   return lattice(shape);
+}
+
+// Sets of values that are reported alike: `runs` are the set and the length of each run of values.
+function atoms(runs, values) {
+  const ofValue = runs.flatMap(([atom, length]) => new Array(length).fill(atom));
+  if (ofValue.length !== sizeOf(values)) throw new SpecError("domain.atoms", "a set for each value");
+  const find = (label) => ofValue[values.find(label)] ?? null;
+  return { ...values, shape: [Math.max(...runs.map(([atom]) => atom)) + 1], find };
 }
 
 // The mechanism draws the attribute at whose value a record is placed. A pair comes after both of its

@@ -1,0 +1,224 @@
+"""Domains of atoms: sets of values that the published queries do not tell apart.
+
+Where any two values have the same budget, reports on atoms answer these queries with the least
+error that any reports on values could (docs/theory.md section 8), and nothing but them:
+
+>>> from ldpstream.mechanisms.domains.lattice import Size
+>>> hours = atoms_of(Size(24), [np.arange(8), np.arange(4, 16)], [])
+>>> hours.labels(np.arange(4)), hours.index([5, 23]).tolist()
+(['0..3', '4..7', '8..15', '16..23'], [1, 3])
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.mechanisms.base.arrays import Bools, Floats, Indices, Integers
+from ldpstream.mechanisms.base.canonical import Json
+from ldpstream.mechanisms.base.checks import describe, number_text
+from ldpstream.mechanisms.base.errors import QueryError, SpecError, within
+from ldpstream.mechanisms.domains.base import Domain
+from ldpstream.mechanisms.domains.blocks import Blocks
+from ldpstream.mechanisms.domains.queries import make_linear, make_range, make_set
+
+_SHOWN: Final = 4
+"""The most parts of an atom in its name, and of atoms in a refusal."""
+_TOGETHER: Final = 60
+"""So many sets are told apart at once, each by a bit of an int64."""
+
+
+@dataclass(frozen=True)
+class Atoms(Domain):
+    """Sets of the values of a domain, numbered as they first occur; `parts` maps values to them."""
+
+    ordered: ClassVar[bool] = False
+    of: Domain
+    parts: Blocks
+
+    def __post_init__(self) -> None:
+        if self.parts.count < 2:
+            raise SpecError("workload", "published queries that tell at least two values apart")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.parts.count,)
+
+    @property
+    def expected(self) -> str:
+        return self.of.expected
+
+    @property
+    def written(self) -> Domain:
+        return self.of
+
+    def index(self, labels: Sequence[Any] | NDArray[Any]) -> Indices:
+        return self.parts.of_value[self.of.index(labels)]
+
+    def parse_columns(self, rows: Sequence[Sequence[str]]) -> Indices:
+        return self.parts.of_value[self.of.parse_columns(rows)]
+
+    def label(self, index: int) -> Json:
+        """Return the name of an atom: the ranges or labels that it consists of."""
+        return self._names[index]
+
+    @cached_property
+    def _names(self) -> list[str]:
+        order = np.argsort(self.parts.of_value, kind="stable")
+        members = np.split(order, np.cumsum(self.parts.sizes)[:-1])
+        return [_name(self.of, own) for own in members]
+
+    def canonical(self) -> Json:
+        """Return the values' form, and the atom and length of each run of values."""
+        runs: list[Json] = [[atom, length] for atom, length in self.parts.runs()]
+        return {"atoms": runs, "of": self.of.canonical()}
+
+    def merge(self, values: Integers) -> Integers:
+        inside = np.zeros(self.parts.size, dtype=np.bool_)
+        inside[values] = True
+        held = np.bincount(self.parts.of_value, inside)
+        divided = np.flatnonzero((held > 0) & (held < self.parts.sizes))
+        if divided.size:
+            raise QueryError("range", f"{self.unions}, got a part of {self.label(int(divided[0]))}")
+        return np.flatnonzero(held)
+
+    def merge_weights(self, weights: Floats) -> Floats:
+        _, first = np.unique(self.parts.of_value, return_index=True)
+        merged: Floats = weights[first]
+        divided = np.flatnonzero(weights != merged[self.parts.of_value])
+        if divided.size:
+            name = self.label(int(self.parts.of_value[divided[0]]))
+            raise QueryError("linear", f"{self.unions}, got different weights in {name}")
+        return merged
+
+    def merge_blocks(self, blocks: Blocks) -> Blocks:
+        """Return the blocks of the atoms, none of which may be in two."""
+        _, first = np.unique(self.parts.of_value, return_index=True)
+        return Blocks(blocks.of_value[first], blocks.names)
+
+    @property
+    def unions(self) -> str:
+        """Return which queries can be answered, in words."""
+        names = [str(self.label(atom)) for atom in range(min(self.size, _SHOWN))]
+        more = f" and {self.size - _SHOWN:,} more" if self.size > _SHOWN else ""
+        return f'only unions of {"; ".join(names)}{more}, as workload = "published" merges values'
+
+
+def _name(domain: Domain, members: Indices) -> str:
+    """Return a set's name: its values as boxes, or as labels where there is no order."""
+    names, named = [], 0
+    for box in _boxes(domain, members):
+        if len(names) == _SHOWN:
+            break
+        names.append(_box_name(domain, box))
+        named += int(np.prod([last - first + 1 for first, last in box]))
+    if named < members.size:
+        names.append(f"{members.size - named:,} more")
+    *all_but_last, end = names
+    return f"{', '.join(all_but_last)} and {end}" if all_but_last else end
+
+
+def _boxes(domain: Domain, members: Indices) -> Iterator[list[tuple[int, int]]]:
+    """Yield boxes that make up a set, each grown from its first value, the last dimension first."""
+    left = np.zeros(domain.size, dtype=np.bool_)
+    left[members] = True
+    table: Bools = left.reshape(domain.shape)
+    for value in members.tolist():
+        if not left[value]:
+            continue
+        box = [(int(place), int(place)) for place in np.unravel_index(value, domain.shape)]
+        for axis in reversed(range(len(box) if domain.ordered else 0)):
+            while (last := box[axis][1] + 1) < domain.shape[axis]:
+                beside = [*box]
+                beside[axis] = (last, last)
+                if not table[_slices(beside)].all():
+                    break
+                box[axis] = (box[axis][0], last)
+        table[_slices(box)] = False
+        yield box
+
+
+def _slices(box: Iterable[tuple[int, int]]) -> tuple[slice, ...]:
+    return tuple(slice(first, last + 1) for first, last in box)
+
+
+def _box_name(domain: Domain, box: Sequence[tuple[int, int]]) -> str:
+    if domain.axes:
+        edges = zip(domain.axes, box, strict=True)
+        ends = [(axis.edge(first), axis.edge(last + 1)) for axis, (first, last) in edges]
+        return ",".join(f"{number_text(low)}..{number_text(high)}" for low, high in ends)
+    if len(box) == 1 and box[0][0] == box[0][1]:
+        return str(domain.label(box[0][0]))
+    return ",".join(f"{first}..{last}" for first, last in box)
+
+
+def atoms_of(
+    domain: Domain,
+    sets: Sequence[Integers],
+    weights: Sequence[Floats],
+    blocks: Blocks | None = None,
+) -> Atoms:
+    """Return the atoms of sets of values and of functions of the value, inside blocks if any.
+
+    Raises:
+        SpecError: naming `workload`, if no two values differ.
+    """
+    atom = np.zeros(domain.size, dtype=np.int64) if blocks is None else blocks.of_value
+    for start in range(0, len(sets), _TOGETHER):
+        bits = np.zeros(domain.size, dtype=np.int64)
+        for place, values in enumerate(sets[start : start + _TOGETHER]):
+            bits[values] |= 1 << place
+        atom = _refined(atom, bits)
+    for own in weights:
+        atom = _refined(atom, own)
+    _, first, inverse = np.unique(atom, return_index=True, return_inverse=True)
+    return Atoms(domain, Blocks(np.argsort(np.argsort(first))[inverse]))
+
+
+def _refined(atom: Integers, values: NDArray[Any]) -> Integers:
+    """Return a partition that also tells values with different entries apart."""
+    distinct, inverse = np.unique(values, return_inverse=True)
+    joint = np.unique(atom * len(distinct) + inverse, return_inverse=True)[1]
+    return joint.astype(np.int64)
+
+
+def read_atoms(domain: Domain, blocks: Blocks | None, publish: object, path: str) -> Atoms:
+    """Return the atoms of the queries of a `publish` table: its ranges, sets and linear queries.
+
+    `path` is the key path of the table that holds it.
+
+    Raises:
+        SpecError: naming the query and what was expected, or that there is none.
+    """
+    tables = publish if isinstance(publish, dict) else {}
+    ranges, sets, linear = (
+        _read(make, tables.get(key, {}), domain, f"{path}.publish.{key}")
+        for key, make in (("ranges", make_range), ("sets", make_set), ("linear", make_linear))
+    )
+    if not (ranges or sets or linear):
+        what = '"published" with ranges, sets or linear queries in publish, got none'
+        raise SpecError(f"{path}.workload", what)
+    boxes = [query.values(domain.shape) for query in (*ranges, *sets)]
+    with within(path):
+        return atoms_of(domain, boxes, [query.weights for query in linear], blocks)
+
+
+def _read(
+    make: Callable[[str, Any, Domain], Any], given: object, domain: Domain, path: str
+) -> list[Any]:
+    if not isinstance(given, dict):
+        raise SpecError(path, f"a table of queries by name, got {describe(given)}")
+    queries = []
+    for name, written in given.items():
+        if not isinstance(written, list) and not (
+            make is make_linear and isinstance(written, dict)
+        ):
+            raise SpecError(f"{path}.{name}", f"a list, got {describe(written)}")
+        try:
+            queries.append(make(name, written, domain))
+        except QueryError as error:
+            raise SpecError(f"{path}.{name}", error.expected) from None
+    return queries
