@@ -42,6 +42,8 @@ origins = []                    # web pages that may upload, such as "https://su
 # tree:           ordered domains, for ranges and quantiles, with several times less error; made for
 #                 `workload = "ranges"` (the default) or "prefixes", a list of [first, last], or
 #                 "levels" for whole distributions and maps.
+#                 Where only fixed ranges, sets or linear queries are published, the first four take
+#                 `workload = "published"`: reports on what those tell apart, with less error.
 # high-low:       only the values in `sensitive = [...]` are protected.
 # binary:         two values, `epsilon = [from first to second, from second to first]`.
 # lip:            two values and `prior = 0.1`, or `prior = { levels = 64 }` and each device's own

@@ -32,7 +32,7 @@ from ldpstream.mechanisms.domains.attributes import Attributes
 from ldpstream.mechanisms.domains.parse import (
     Domain,
 )
-from ldpstream.mechanisms.domains.queries import Linear, Range
+from ldpstream.mechanisms.domains.queries import Linear, Subset
 from ldpstream.mechanisms.exact.entropy import WORD
 
 
@@ -89,7 +89,7 @@ def _configured(option: Any) -> Any:
     """Return an option as shown in a collection: queries by their names."""
     if not isinstance(option, tuple):
         return option
-    return [query.name if isinstance(query, Range | Linear) else query for query in option]
+    return [query.name if isinstance(query, Subset | Linear) else query for query in option]
 
 
 def _accepted(collection: Described) -> AcceptedSpec:

@@ -109,7 +109,8 @@ class Atoms(Domain):
 
 def _name(domain: Domain, members: Indices) -> str:
     """Return a set's name: its values as boxes, or as labels where there is no order."""
-    names, named = [], 0
+    names: list[str] = []
+    named = 0
     for box in _boxes(domain, members):
         if len(names) == _SHOWN:
             break
@@ -181,8 +182,8 @@ def atoms_of(
 def _refined(atom: Integers, values: NDArray[Any]) -> Integers:
     """Return a partition that also tells values with different entries apart."""
     distinct, inverse = np.unique(values, return_inverse=True)
-    joint = np.unique(atom * len(distinct) + inverse, return_inverse=True)[1]
-    return joint.astype(np.int64)
+    joint: Integers = np.unique(atom * len(distinct) + inverse, return_inverse=True)[1]
+    return joint
 
 
 def read_atoms(domain: Domain, blocks: Blocks | None, publish: object, path: str) -> Atoms:

@@ -9,7 +9,7 @@ import pytest
 import ldpstream as ldp
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.config.query.capabilities import read_options
-from ldpstream.agents.web.description import _domain
+from ldpstream.agents.web.description import _configured, _domain
 from ldpstream.mechanisms.base.errors import QueryError
 from tests.property.configs import refusal
 from tests.property.documents import answer, totals
@@ -131,3 +131,11 @@ def test_commands_estimate_and_plan_unions(tmp_path: Path):
 def test_workers_describe_atoms_as_labels():
     shape = _domain(hours().spec.domain)
     assert (shape.kind, shape.shape, shape.ordered) == ("values", [5], False)
+
+
+def test_workers_name_published_sets_of_labels():
+    modes = {"domain": {"values": ["bus", "tram", "car"]}, "mechanism": "randomized-response"}
+    config = ldp.define_collection(
+        "modes", **modes, epsilon=1.0, publish={"sets": {"public": ["bus"]}}
+    )
+    assert _configured(config.options.ranges) == ["public"]

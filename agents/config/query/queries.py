@@ -173,9 +173,8 @@ def check_quantiles(quantiles: Sequence[float], domain: Domain) -> tuple[float, 
         QueryError: for any other domain, or a quantile that is asked for twice.
     """
     if quantiles and not (domain.ordered and len(domain.shape) == 1):
-        merged = isinstance(domain, Atoms)
-        what = domain.unions if merged else "a domain of one ordered dimension"
-        raise QueryError("quantile", what)
+        merged = domain.unions if isinstance(domain, Atoms) else None
+        raise QueryError("quantile", merged or "a domain of one ordered dimension")
     if len(set(quantiles)) < len(quantiles):
         raise QueryError("quantile", "each number once")
     return tuple(quantiles)

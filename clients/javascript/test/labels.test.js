@@ -47,3 +47,13 @@ test("a collection clamps where it is asked to", async () => {
   assert.equal(grid.privatize([[-1, 0]], { clamp: true }).length, 1);
   assert.ok(grid.frame([[-1, 0]], { clamp: true }).length > 0);
 });
+
+test("values of an atom are reported alike, and what is no value is refused", () => {
+  const bins = { interval: [[0, 6]], bins: [6] };
+  const domain = readDomain({ atoms: [[0, 1], [1, 2], [0, 3]], of: bins });
+  assert.deepEqual(domain.shape, [2]);
+  assert.deepEqual(domain.index([0.5, 1, 2.99, 3, 6]), [0, 1, 1, 0, 0]);
+  assert.deepEqual(moveInside(domain, [-1, 7]), [0, 6]);
+  assert.throws(() => domain.index([0, 6.5]), ValueOutsideDomainError);
+  assert.throws(() => readDomain({ atoms: [[0, 1]], of: bins }), SpecError);
+});
