@@ -51,8 +51,9 @@ class Cone(ABC):
         del prior, rng
         return columns[:0]
 
-    def rays(self) -> Iterator[Floats] | None:
-        """Return all extreme rays in arrays `(n, k)` of any scale, or None if they are too many."""
+    def rays(self, most: int) -> Iterator[Floats] | None:
+        """Return all extreme rays in arrays `(n, k)` of any scale, or None for more than `most`."""
+        del most
         return None
 
 

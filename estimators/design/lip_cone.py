@@ -15,7 +15,6 @@ import numpy as np
 from ldpstream.estimators.design.cone import Cone, hyperplanes, scaled
 from ldpstream.mechanisms.base.arrays import Floats
 
-_MOST_ENUMERATED = 16
 _MOST_ROUNDS = 100
 _MOST_PERTURBATIONS = 4
 _MOST_EXCHANGES = 12
@@ -129,9 +128,10 @@ class LipCone(Cone):
         np.put_along_axis(columns, order, levels, axis=1)
         return columns
 
-    def rays(self) -> Iterator[Floats] | None:
+    def rays(self, most: int) -> Iterator[Floats] | None:
         """Return all vertices of the box's cut: at most one value between the ends."""
-        return None if self.prior.size > _MOST_ENUMERATED else self._enumerate()
+        size = self.prior.size
+        return self._enumerate() if size * 2 ** (size - 1) <= most else None
 
     def _enumerate(self) -> Iterator[Floats]:
         low, high = self.ends

@@ -50,8 +50,11 @@ def solve(
     weights: Floats,
     multipliers: Floats | None,
     tolerance: float,
+    target: Floats | float = 1.0,
 ) -> Master:
     """Return the best weights of columns, from given positive ones, `(n,)`.
+
+    `target` is `sum_y theta_y v_y`.
 
     `multipliers` are those of a solution for nearly the same columns, None at first. Stops once the
     complementarity `sum_y theta_y s_y`, which bounds how far f is above the optimum for these
@@ -72,7 +75,7 @@ def solve(
         if not s.size:
             s = np.maximum(columns @ lam - g, least * f)
         dual = columns @ lam - g - s
-        primal = 1.0 - theta @ columns
+        primal = target - theta @ columns
         gap = float(theta @ s)
         if not np.isfinite(f):
             break

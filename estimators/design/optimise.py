@@ -7,40 +7,57 @@ that is unbiased for every distribution is `h_w(y) = w^T I^-1 v_y`, `I = sum_y t
 and one report has the variance `tr(G I^-1) - p^T G p` for the population, summed over all queries,
 and `tr(G I^-1) - sum_x p_x G[x, x]` for respondents. Both are least where `f = tr(G I^-1)` is.
 
-The channel is found by column generation. Each round has two steps: find the best weights of the
-columns so far (`master`), then columns of the policy's cone that would improve them (`search`).
-With the largest gain over the whole cone, `f(theta)^2 / (lambda.1 + gain)` is a lower bound on f
-over all channels: for every other design `f' >= 2 s f - s^2 sum theta'_y v_y^T M v_y` by convexity,
-for any s, and the sum is at most `lambda.1 + gain`.
+Values that chains of finite budgets join are a *component*. A column is the sum of its parts in the
+components, each of which is in the cone. So every component is designed by itself: I is block
+diagonal, and f is the mean of the components', weighted by their shares.
+
+A component's channel is found by column generation. Each round has two steps: find the best weights
+of the columns so far (`master`), then columns of the policy's cone that would improve them
+(`search`). If c is a number that no mean of `v^T M v` over the columns of a channel exceeds,
+`M = I^-1 G I^-1` of any design, then `f^2 / c` is a lower bound on f over all channels: for each,
+`f' >= 2 s f - s^2 sum theta'_y v_y^T M v_y` by convexity, for any s. There are three ways to it:
+
+- all types of rays, where values are exchangeable under one budget per row (`exchangeable`);
+- all rays, up to 2^23: `c = lambda.1 + gain` with the largest gain `v^T M v - lambda.v`;
+- a relaxation, where there is one budget per row (`relaxation`).
 """
 
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from math import prod
-from typing import Literal
+from typing import Final, Literal
 
 import numpy as np
 
 from ldpstream.estimators.design.cone import Cone, DesignError, scaled
+from ldpstream.estimators.design.exchangeable import SymmetricOptimum, symmetric_optimum
 from ldpstream.estimators.design.lip_cone import LipCone
 from ldpstream.estimators.design.master import Master, solve, thin
 from ldpstream.estimators.design.pair_cone import PairCone, closed
-from ldpstream.estimators.design.search import search, search_all
+from ldpstream.estimators.design.relaxation import largest_mean
+from ldpstream.estimators.design.search import Found, search, search_all
 from ldpstream.estimators.design.tree_cone import TreeCone
 from ldpstream.mechanisms.base.arrays import Floats, Integers
 from ldpstream.mechanisms.families.matrix.strategy import WORKLOADS
+from ldpstream.mechanisms.policies.budgets import components
 from ldpstream.mechanisms.policies.policy import Policy
 from ldpstream.mechanisms.policies.prior import PriorPolicy
 
-Status = Literal["proved", "searched", "unfinished"]
+Status = Literal["proved", "relaxed", "searched", "unfinished"]
+_STATUSES: Final[tuple[Status, ...]] = ("proved", "relaxed", "searched", "unfinished")
 
 _TOLERANCE = 1e-6
 _LOOSE = 1e-3
 _NEGLIGIBLE = 1e-5
 _QUIET_ROUNDS = 3
 _HALVINGS = 60
+_FEW_RAYS = 1 << 14
+"""Up to this many rays a round lists them all, instead of searching."""
+_MOST_RAYS = 1 << 23
+_SYMMETRIC_COLUMNS = 600
+"""Columns of the best types, for each type: a solution of the master problem takes a second."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,9 +81,10 @@ class Design:
     The channel is `Q[x, y] = weights[y] v_y[x]`; `prior` is p. `population` and `respondents` are
     the variances of one report, summed over all queries of the workload, with the best unbiased
     linear decoder if p is true. No channel of the policy has a population variance below
-    `population - gap`, provided that the search has missed no better column. The status is "proved"
-    if every extreme ray of the cone was checked, "searched" if no better column was found from
-    `starts` starts, and "unfinished" if time ran out while better columns were known.
+    `population - gap`; gap is None if nothing is proved about other channels. The status is
+    "proved" if the bound is from all extreme rays, "relaxed" if it is from a relaxation, "searched"
+    if there is none and no better column was found from `starts` starts, and "unfinished" if time
+    ran out while better columns were known; a gap is then a bound as well.
     """
 
     policy: Policy
@@ -76,7 +94,7 @@ class Design:
     weights: Floats
     population: float
     respondents: float
-    gap: float
+    gap: float | None
     status: Status
     starts: int
 
@@ -87,13 +105,15 @@ def optimise(
     prior: Floats | None = None,
     *,
     seconds: float = 100.0,
+    columns: Floats | None = None,
 ) -> Design:
     """Return the best channel for a policy, a workload and a design prior, by default uniform.
 
     The decoder of the channel is unbiased for every distribution of values; only its variance is
     tuned to the prior. `seconds` is the computing time of this thread after which no round starts,
     so that a busy machine makes no difference. The same arguments give the same design unless time
-    ends the search.
+    ends the search. `columns`, `(n, k)` of any scale, are those of channels that are known, from
+    which the search begins.
 
     Raises:
         DesignError: if the prior is not a distribution above 0, the workload has another size, a
@@ -102,25 +122,43 @@ def optimise(
     p = _checked_prior(policy.size, prior)
     if workload.size != policy.size:
         raise DesignError(f"workload: expected {policy.size} values, got {workload.size}")
-    scale = float(np.trace(workload.gram)) / policy.size
-    run = _Run(cone_of(policy), workload.gram / scale, p, seconds)
-    best, status, largest, starts = run.run()
-    bound = best.trace**2 / max(float(best.multipliers.sum()) + largest, best.trace)
-    master = thin(run.gram, best, _TOLERANCE)
-    trace = scale * master.trace
+    known = np.zeros((0, policy.size)) if columns is None else columns
+    parts = _components(policy, workload.gram, p)
+    deadline = time.thread_time() + seconds
+    solved, wide = [], []
+    for left, part in zip(range(len(parts), 0, -1), parts, strict=True):
+        now = time.thread_time()
+        solved.append(_Run.of(part, known, now + (deadline - now) / left).run())
+        wide.append(np.zeros((len(solved[-1].weights), policy.size)))
+        wide[-1][:, part.values] = solved[-1].columns / part.share
+    trace = _mean(parts, [one.trace for one in solved])
+    bound = _mean(parts, [one.bound for one in solved])
+    assert trace is not None
     mean, square = p @ workload.gram @ p, p @ np.diag(workload.gram)
     return Design(
         policy=policy,
         workload=workload,
         prior=p,
-        columns=master.columns,
-        weights=master.weights,
+        columns=np.concatenate(wide),
+        weights=np.concatenate([o.weights * c.share for c, o in zip(parts, solved, strict=True)]),
         population=float(trace - mean),
         respondents=float(trace - square),
-        gap=max(float(trace - scale * bound), 0.0),
-        status=status,
-        starts=starts,
+        gap=None if bound is None else max(trace - bound, 0.0),
+        status=max((one.status for one in solved), key=_STATUSES.index),
+        starts=sum(one.starts for one in solved),
     )
+
+
+def least_trace(policy: Policy, workload: Workload, prior: Floats) -> float | None:
+    """Return the least `tr(G I^-1)` of all channels, None where that takes a search.
+
+    It takes none if the values of each component fall into few classes of exchangeable ones.
+
+    Raises:
+        DesignError: as `optimise` does.
+    """
+    parts = _components(policy, workload.gram, _checked_prior(policy.size, prior))
+    return _mean(parts, [None if c.symmetric is None else c.symmetric.least for c in parts])
 
 
 def _checked_prior(size: int, prior: Floats | None) -> Floats:
@@ -140,57 +178,118 @@ def _checked_prior(size: int, prior: Floats | None) -> Floats:
     return shares
 
 
-def cone_of(policy: Policy) -> Cone:
-    """Return the cone of the columns that a policy allows.
+def cones_of(policy: Policy) -> list[tuple[Integers, Cone]]:
+    """Return the values of each component, ascending, and the cone of columns over them.
 
     Raises:
         DesignError: if a budget between different values is 0.
     """
     if isinstance(policy, PriorPolicy):
         prior = np.array([float(share) for share in policy.prior])
-        return LipCone(prior / prior.sum(), float(policy.budget))
+        return [(np.arange(prior.size), LipCone(prior / prior.sum(), float(policy.budget)))]
     budgets = closed(policy.size, ((x, z, float(b)) for x, z, b in policy.constraints()))
     off = budgets + np.diag(np.full(policy.size, np.inf))
     if off.min() <= 0.0:
         value, other = np.unravel_index(int(off.argmin()), off.shape)
         raise DesignError(f"no invertible channel: the budget of values {value} and {other} is 0")
-    return TreeCone.of(budgets) or PairCone(budgets)
+    lowest = components(policy.size, *np.nonzero(np.isfinite(off)))
+    every = [np.flatnonzero(lowest == least) for least in np.unique(lowest)]
+    inside = [budgets[np.ix_(values, values)] for values in every]
+    return [(v, TreeCone.of(b) or PairCone(b)) for v, b in zip(every, inside, strict=True)]
+
+
+@dataclass(frozen=True, eq=False)
+class _Component:
+    """Values that finite budgets join: their share of all, their shares in it, and their G."""
+
+    values: Integers
+    cone: Cone
+    share: float
+    prior: Floats
+    gram: Floats
+
+    @property
+    def star(self) -> TreeCone | None:
+        """The cone, if there is one budget per row."""
+        return self.cone if isinstance(self.cone, TreeCone) and self.cone.is_star else None
+
+    @cached_property
+    def symmetric(self) -> SymmetricOptimum | None:
+        """The optimum of few classes of exchangeable values."""
+        if self.star is None:
+            return None
+        return symmetric_optimum(self.gram, self.prior, self.star.high, self.star.units)
+
+
+def _components(policy: Policy, gram: Floats, prior: Floats) -> list[_Component]:
+    found = []
+    for values, cone in cones_of(policy):
+        share = float(prior[values].sum())
+        own = gram[np.ix_(values, values)]
+        found.append(_Component(values, cone, share, prior[values] / share, own))
+    return found
+
+
+def _mean(parts: Sequence[_Component], traces: Sequence[float | None]) -> float | None:
+    """Return the mean of components' traces or bounds, None if one has none."""
+    known = [trace for trace in traces if trace is not None]
+    if len(known) < len(parts):
+        return None
+    return sum(part.share * trace for part, trace in zip(parts, known, strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class _Solved:
+    """A component's channel, as in `Design`, with its trace and a bound on all others' traces."""
+
+    columns: Floats
+    weights: Floats
+    trace: float
+    bound: float | None
+    status: Status
+    starts: int
 
 
 @dataclass(frozen=True, eq=False)
 class _Run:
-    cone: Cone
-    gram: Floats
-    prior: Floats
-    seconds: float
+    """The column generation of a component, which begins with `seeds`, scaled to `p.v = 1`."""
 
-    def run(self) -> tuple[Master, Status, float, int]:
-        """Return the last master, the status, the largest gain, and the number of starts."""
-        deadline = time.thread_time() + self.seconds
+    part: _Component
+    seeds: Floats
+    until: float
+
+    @classmethod
+    def of(cls, part: _Component, known: Floats, until: float) -> "_Run":
+        """Begin with the cone's own seeds, known columns, and those of the best types."""
+        inside = known[:, part.values]
+        seeds = [part.cone.seeds(), inside[inside.any(axis=1)]]
+        if part.star is not None and part.symmetric is not None:
+            seeds.append(part.symmetric.columns(part.star.high, _SYMMETRIC_COLUMNS))
+        return cls(part, scaled(np.concatenate(seeds), part.prior), until)
+
+    def run(self) -> _Solved:
+        """Return the best channel that is found until time runs out."""
         rng = np.random.default_rng(0)
-        most = 2 * self.prior.size
         columns, weights = self._begin()
         multipliers, accuracy = None, _LOOSE
-        quiet = starts = 0
+        least = 0.0 if self.part.symmetric is None else self.part.symmetric.least
+        every, unfinished, quiet, starts = None, False, 0, 0
         while True:
-            master = solve(self.gram, columns, weights, multipliers, accuracy)
-            effort = 4 if quiet else 1
-            found = search(self.cone, self.prior, master, rng, effort=effort, most=most)
-            starts += effort * (self.cone.climbs + self.cone.perturbations)
-            gain = max(found.largest / master.trace, 0.0)
+            master = solve(self.part.gram, columns, weights, multipliers, accuracy)
+            if master.trace < least * (1.0 - _TOLERANCE):
+                raise DesignError("no convergence: the budgets are too small for double precision")
+            if master.trace <= least * (1.0 + _TOLERANCE):
+                break
             finest = accuracy <= _TOLERANCE
-            if finest and gain < _TOLERANCE:
-                every = search_all(self.cone, self.prior, master, most=most)
-                if every is not None:
-                    found, gain = every, max(every.largest / master.trace, 0.0)
-                quiet += 1
-                if gain < _TOLERANCE and (every is not None or quiet == _QUIET_ROUNDS):
-                    status: Status = "searched" if every is None else "proved"
-                    return master, status, max(found.largest, 0.0), starts
-            elif gain >= _TOLERANCE:
-                quiet = 0
-            if time.thread_time() > deadline:
-                return master, "unfinished", max(found.largest, 0.0), starts
+            found, every = self._improve(master, rng, 4 if quiet else 1, finest=finest)
+            starts += found.starts
+            gain = max(found.largest / master.trace, 0.0)
+            quiet = 0 if gain >= _TOLERANCE else quiet + finest
+            if quiet >= (_QUIET_ROUNDS if every is None else 1):
+                break
+            unfinished = time.thread_time() > self.until
+            if unfinished:
+                break
             accuracy = min(accuracy, max(0.03 * gain, 0.5 * _TOLERANCE))
             kept = master.slacks < 0.03 * gain * master.trace
             kept |= master.weights * len(columns) > _NEGLIGIBLE
@@ -198,18 +297,63 @@ class _Run:
             fresh = np.full(len(found.columns), 0.01 / len(columns))
             weights = np.concatenate([master.weights[kept], fresh])
             multipliers = master.multipliers
+        bound, status = self._bound(master, every)
+        fewer = thin(self.part.gram, master, _TOLERANCE)
+        status = "unfinished" if unfinished else status
+        return _Solved(fewer.columns, fewer.weights, fewer.trace, bound, status, starts)
+
+    def _improve(
+        self, master: Master, rng: np.random.Generator, effort: int, *, finest: bool
+    ) -> tuple[Found, Found | None]:
+        """Return columns of positive gain, twice if they are the best of all rays.
+
+        Where rays are many, all are listed only once a search from many starts finds nothing.
+        """
+        every = self._list(master, _FEW_RAYS)
+        if every is not None:
+            return every, every
+        found = search(
+            self.part.cone, self.part.prior, master, self.seeds, rng, effort=effort, most=self._most
+        )
+        if finest and found.largest < _TOLERANCE * master.trace:
+            every = self._list(master, _MOST_RAYS)
+        return every or found, every
+
+    @property
+    def _most(self) -> int:
+        """Most columns that a round adds."""
+        return 2 * self.part.prior.size
+
+    def _list(self, master: Master, most_rays: int) -> Found | None:
+        return search_all(
+            self.part.cone, self.part.prior, master, most=self._most, most_rays=most_rays
+        )
+
+    def _bound(self, master: Master, every: Found | None) -> tuple[float | None, Status]:
+        """Return a bound for all channels and how it was found, given a look at all rays if any."""
+        if self.part.symmetric is not None:
+            return self.part.symmetric.least, "proved"
+        every = every or self._list(master, _MOST_RAYS)
+        if every is not None:
+            largest = float(master.multipliers.sum()) + max(every.largest, 0.0)
+            return master.trace**2 / max(largest, master.trace), "proved"
+        star = self.part.star
+        if star is None:
+            return None, "searched"
+        form = master.form / master.trace
+        largest = largest_mean(form, self.part.prior, star.high, star.units)
+        return master.trace / max(largest, 1.0), "relaxed"
 
     def _begin(self) -> tuple[Floats, Floats]:
         """Return the columns and weights of a channel: seeds, and one column for the rest."""
-        seeds = scaled(self.cone.seeds(), self.prior)
-        mean, part = seeds.mean(axis=0), 1.0
+        mean, part = self.seeds.mean(axis=0), 1.0
         for _ in range(_HALVINGS):
             part /= 2.0
             rest = 1.0 - part * mean
-            if self.cone.contains(rest):
-                columns = np.concatenate([seeds, scaled(rest[None], self.prior)])
-                shares = np.full(len(seeds), part / len(seeds))
-                return columns, np.append(shares, rest @ self.prior)
+            if self.part.cone.contains(rest):
+                columns = np.concatenate([self.seeds, scaled(rest[None], self.part.prior)])
+                shares = np.full(len(self.seeds), part / len(self.seeds))
+                return columns, np.append(shares, rest @ self.part.prior)
         raise DesignError("no invertible channel: the budgets are too small for double precision")
 
 

@@ -5,7 +5,7 @@ is best for the gradient at the last one, followed by the cone's own search, if 
 finds local optima. If all extreme rays can be enumerated, the largest gain is known.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,26 +21,45 @@ _DIGITS = 9
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """New columns `(n, k)` with positive gain, best first, and the largest gain found."""
+    """New columns `(n, k)` with positive gain, best first, and the largest gain found.
+
+    `starts` is the number of columns from which a search began.
+    """
 
     columns: Floats
     largest: float
+    starts: int = 0
 
 
 def search(
-    cone: Cone, prior: Floats, master: Master, rng: np.random.Generator, *, effort: int, most: int
+    cone: Cone,
+    prior: Floats,
+    master: Master,
+    seeds: Floats,
+    rng: np.random.Generator,
+    *,
+    effort: int,
+    most: int,
 ) -> Found:
-    """Return at most `most` columns of positive gain; `effort` multiplies the starts."""
-    climbed = _climb(cone, prior, master, directions(master, rng, effort * cone.climbs))
+    """Return at most `most` columns of positive gain; `effort` multiplies the starts.
+
+    The seeds are looked at again: one that left the design may be worth its place by now.
+    """
+    starts = directions(master, rng, effort * cone.climbs)
+    climbed = _climb(cone, prior, master, starts)
     shares = master.weights / master.weights.sum()
     chosen = rng.choice(len(shares), effort * cone.perturbations, p=shares)
     columns = np.concatenate([climbed, cone.perturb(master.columns[chosen], prior, rng)])
-    return _best(cone.improve(columns, prior, master.form, master.multipliers), master, most)
+    columns = cone.improve(columns, prior, master.form, master.multipliers)
+    found = _best(np.concatenate([columns, seeds]), master, most)
+    return replace(found, starts=len(starts) + len(chosen))
 
 
-def search_all(cone: Cone, prior: Floats, master: Master, *, most: int) -> Found | None:
+def search_all(
+    cone: Cone, prior: Floats, master: Master, *, most: int, most_rays: int
+) -> Found | None:
     """Do the same over all extreme rays, so that `largest` is exact; None if they are too many."""
-    rays = cone.rays()
+    rays = cone.rays(most_rays)
     if rays is None:
         return None
     best = Found(np.zeros((0, prior.size)), -np.inf)

@@ -4,8 +4,9 @@ At a ray, `v[x] / v[parent of x]` has one of two levels. Two kinds of policy hav
 
 - a tree of budgets, such as a line: k - 1 equalities determine a ray, and an edge contributes at
   most one of its two, so that every edge keeps its budget with equality in one direction;
-- classical local differential privacy: a ray has some values at `e^eps` and the others at 1; the
-  tree is a star around a vertex that is not a value.
+- one budget per row, as under classical local differential privacy: some values of a ray are at
+  `e^E[x, .]` and the others at 1; the tree is a star around a vertex that is not a value. A value
+  that no budget protects has no choice there, but a ray of its own, its unit column.
 
 The largest linear function is found exactly, by dynamic programming from the leaves up, and all
 `2^choices` rays can be enumerated if they are few.
@@ -22,7 +23,6 @@ from ldpstream.estimators.design.cone import gains, hyperplanes, scaled
 from ldpstream.estimators.design.pair_cone import PairCone, essential_pairs
 from ldpstream.mechanisms.base.arrays import Bools, Floats, Integers
 
-_MOST_CHOICES = 23
 _CHUNK_BITS = 14
 _MOST_ROUNDS = 100
 _MOST_PERTURBATIONS = 4
@@ -36,6 +36,7 @@ class TreeCone(PairCone):
 
     A vertex without a parent, -1, has the level of `v[x]` itself. `order` lists the vertices, each
     after its parent. A vertex with two equal levels is not a choice: the root of a tree is at 1.
+    `units` are the values whose unit columns are rays as well.
     """
 
     climbs: ClassVar[int] = 64
@@ -44,17 +45,21 @@ class TreeCone(PairCone):
     order: Integers
     low: Floats
     high: Floats
+    units: Integers
 
     @classmethod
     def of(cls, budgets: Floats) -> Self | None:
         """Return the cone of closed budgets, or None if it has neither form."""
         size = len(budgets)
-        off = budgets[~np.eye(size, dtype=np.bool_)]
-        if not np.isfinite(off).all() or off.min() <= 0.0:
+        off = budgets[~np.eye(size, dtype=np.bool_)].reshape(size, size - 1)
+        least = off.min(axis=1, initial=np.inf)
+        if (off == least[:, None]).all():
+            free = np.isfinite(least)
+            levels = np.exp(np.where(free, least, 0.0))
+            nowhere, units = np.full(size, -1), np.flatnonzero(~free)
+            return cls(budgets, nowhere, np.arange(size), np.ones(size), levels, units)
+        if not np.isfinite(off).all():
             return None
-        if np.ptp(off) == 0.0:
-            apart, nowhere = np.full(size, np.exp(off[0])), np.full(size, -1)
-            return cls(budgets, nowhere, np.arange(size), np.ones(size), apart)
         value, other = essential_pairs(budgets)
         edges = set(zip(value.tolist(), other.tolist(), strict=True))
         if len(edges) != 2 * (size - 1) or any((b, a) not in edges for a, b in edges):
@@ -70,15 +75,20 @@ class TreeCone(PairCone):
         below = np.array(order[1:])
         low[below] = np.exp(-budgets[parents[below], below])
         high[below] = np.exp(budgets[below, parents[below]])
-        return cls(budgets, parents, np.array(order), low, high)
+        return cls(budgets, parents, np.array(order), low, high, np.arange(0))
 
     def seeds(self) -> Floats:
         """Return the seeds of any cone and, under classical LDP, balanced sets of values."""
         general = super().seeds()
-        if (self.parents >= 0).any():
+        if not self.is_star:
             return general
-        sets = hyperplanes(len(self.parents), float(self.budgets[0, 1]))
+        sets = hyperplanes(len(self.parents), float(np.log(self.high.max())))
         return np.concatenate([general, np.where(sets > 0.0, self.high, self.low)])
+
+    @property
+    def is_star(self) -> bool:
+        """Whether no choice depends on another: there is one budget per row."""
+        return bool((self.parents < 0).all())
 
     @cached_property
     def free(self) -> Integers:
@@ -107,7 +117,13 @@ class TreeCone(PairCone):
             if (reached <= t + _ROUNDING * np.abs(t)).all():
                 break
             t = np.maximum(t, reached)
-        return scaled(columns, prior)
+        columns = scaled(columns, prior)
+        if self.units.size:
+            alone = directions[:, self.units] / prior[self.units]
+            better = alone.max(axis=1) > (directions * columns).sum(axis=1)
+            chosen = self.units[alone[better].argmax(axis=1)]
+            columns[better] = np.eye(prior.size)[chosen] / prior[chosen, None]
+        return columns
 
     def _greedy(self, directions: Floats) -> Bools:
         """Return the choices with the largest `c.v`: high if the part below contributes to it."""
@@ -129,7 +145,7 @@ class TreeCone(PairCone):
 
     def _choices(self, columns: Floats) -> Bools:
         """Return the choices of extreme columns of any scale."""
-        if (self.parents < 0).all():
+        if self.is_star:
             middle = columns.max(axis=1, keepdims=True) * np.sqrt(self.low / self.high)
         else:
             middle = columns[:, self.parents] * np.sqrt(self.low * self.high)
@@ -177,11 +193,9 @@ class TreeCone(PairCone):
             chosen[some, rng.choice(self.free, some.size)] ^= True
         return scaled(self._columns(chosen), prior)
 
-    def rays(self) -> Iterator[Floats] | None:
-        """Return all `2^choices` extreme rays, None for more than 2^23."""
-        if self.free.size > _MOST_CHOICES:
-            return None
-        return self._enumerate()
+    def rays(self, most: int) -> Iterator[Floats] | None:
+        """Return all `2^choices` extreme rays and the unit columns, None if they are too many."""
+        return self._enumerate() if 2**self.free.size <= most else None
 
     def _enumerate(self) -> Iterator[Floats]:
         choices = self.free.size
@@ -190,6 +204,7 @@ class TreeCone(PairCone):
         base = logs[0][self.free] @ self.below
         spread = (logs[1] - logs[0])[self.free][:, None] * self.below
         places = np.arange(choices)
+        yield np.eye(self.low.size)[self.units]
         for start in range(0, 1 << choices, step):
             bits = (np.arange(start, start + step)[:, None] >> places) & 1
             yield np.exp(base + bits @ spread)

@@ -22,8 +22,8 @@ from ldpstream.agents.cli.terminal.errors import Refused
 from ldpstream.agents.cli.terminal.labels import ShownLabels
 from ldpstream.agents.cli.terminal.tables import table_console
 from ldpstream.estimators.design.cone import DesignError
+from ldpstream.estimators.design.optimise import Design
 from ldpstream.estimators.design.realise import write_channel
-from ldpstream.estimators.planning.optimum import Optimum
 from ldpstream.estimators.planning.sweep import Sweep, sweep
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.domains.base import Domain
@@ -67,8 +67,9 @@ def run_plan(
                 say=status.update,
             )
     # Files first: a reader of the output, such as `head`, may exit before its end.
-    if request.channel_file is not None and plan.optimum is not None:
-        _write(plan.optimum, request.channel_file)
+    design = None if plan.optimum is None else plan.optimum.design
+    if request.channel_file is not None and design is not None:
+        _write(design, request.channel_file)
     if plot is not None:
         _draw(plan, swept, plot)
     if as_json:
@@ -130,9 +131,9 @@ def _check_design(name: str, domain: Domain) -> None:
         )
 
 
-def _write(optimum: Optimum, file: str | Path) -> None:
+def _write(design: Design, file: str | Path) -> None:
     try:
-        channel = write_channel(file, optimum.design)
+        channel = write_channel(file, design)
     except OSError as error:
         raise Refused(f"--optimise: cannot write {file}: {error.strerror or error}") from error
     except (DesignError, SpecError) as error:

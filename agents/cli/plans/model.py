@@ -54,15 +54,20 @@ class Summary(Part):
 
 
 class OptimumPart(Part):
-    """The best channel found for the policy, the workload and the design shares."""
+    """The best channel found for the policy, the workload and the design shares, and a bound."""
 
-    error: float = Field(description="Its root mean square standard error over the workload")
-    bound: float = Field(description="Lower bound on the error of any channel; see status")
-    status: Literal["proved", "searched", "unfinished"] = Field(
-        description="proved: from all extreme rays; searched: no better column was found; "
-        "unfinished: time was up"
+    error: float = Field(
+        description="Its root mean square standard error over the workload, or that of the best "
+        "mechanism if less"
     )
-    reports: int = Field(description="Number of its possible reports")
+    bound: Number = Field(
+        description="Lower bound on the error of any channel; null if there is none"
+    )
+    status: Literal["proved", "relaxed", "searched", "unfinished"] = Field(
+        description="proved: the bound is from all extreme rays; relaxed: from a relaxation; "
+        "searched: no bound, but no better column was found; unfinished: time was up"
+    )
+    reports: int | None = Field(description="Number of its possible reports; null: not searched")
 
 
 class ProposalPart(Part):
@@ -83,7 +88,9 @@ class MechanismPlan(ProposalPart):
         "the error; wider where few reports carry the variance"
     )
     ratio: Number = Field(description="The error divided by the best one's; null if that is 0")
-    of_optimum: Number = Field(description="The error divided by the optimum's; null if unknown")
+    of_optimum: Number = Field(
+        description="The error divided by that of the best channel found; null without a search"
+    )
     respondents_for_1_percent: int | None = Field(
         description="Respondents for a standard error of 0.01 of the workload; null above 2^53"
     )

@@ -37,7 +37,7 @@ from ldpstream.estimators.planning.compare import (
     cheaper_rivals,
     compare,
 )
-from ldpstream.estimators.planning.optimum import Optimum, find_optimum
+from ldpstream.estimators.planning.optimum import Optimum, find_bound, find_optimum
 from ldpstream.estimators.planning.predictions import prefix_bound, sampling_variances
 from ldpstream.estimators.planning.progress import Progress
 from ldpstream.estimators.planning.workload import QuerySets
@@ -92,7 +92,7 @@ def make_plan(request: PlanRequest, *, say: Callable[[str], object] = str) -> Pl
     if not comparison.candidates:
         raise NothingComparedError(f"no mechanism was compared within {request.limit_seconds:g} s")
     say(f"searching for the best channel: {collection.name}")
-    optimum = _search(request)
+    optimum = _search(request, comparison)
     document = _document(request, comparison, optimum)
     if request.windows is not None:
         life = plan_life(request, comparison, windows=request.windows, say=say)
@@ -100,14 +100,15 @@ def make_plan(request: PlanRequest, *, say: Callable[[str], object] = str) -> Pl
     return Plan(request, comparison, optimum, document)
 
 
-def _search(request: PlanRequest) -> Optimum | None:
+def _search(request: PlanRequest, comparison: Comparison) -> Optimum | None:
     seconds, needed = request.search_seconds, request.channel_file is not None
-    if seconds is None:
-        seconds = SEARCH_SECONDS if needed or request.policy.size <= SEARCHED_VALUES else 0.0
+    policy, workload, candidates = request.policy, request.workload, comparison.candidates
+    if seconds is None and not needed and policy.size > SEARCHED_VALUES:
+        return find_bound(policy, workload, candidates)
     if seconds == 0.0:
         return None
     try:
-        return find_optimum(request.policy, request.workload, seconds=seconds)
+        return find_optimum(policy, workload, candidates, seconds=seconds or SEARCH_SECONDS)
     except (DesignError, SpecError):
         if needed:
             raise
@@ -162,7 +163,9 @@ def _mechanism(
         error=one.error(n),
         width=both * one.error(n),
         ratio=_ratio(one.variance, best.variance),
-        of_optimum=None if optimum is None else _ratio(one.variance, optimum.variance),
+        of_optimum=None
+        if optimum is None or optimum.design is None
+        else _ratio(one.variance, optimum.variance),
         respondents_for_1_percent=_needed(one, _ONE_PERCENT),
         respondents_for_width=None if request.width is None else _needed(one, request.width / both),
         total_variation=_total_variation(request, one),
@@ -240,8 +243,8 @@ def _optimum(request: PlanRequest, optimum: Optimum) -> OptimumPart:
     return OptimumPart(
         error=optimum.error(request.respondents),
         bound=optimum.bound(request.respondents),
-        status=optimum.design.status,
-        reports=len(optimum.design.weights),
+        status=optimum.status,
+        reports=None if optimum.design is None else len(optimum.design.weights),
     )
 
 
@@ -271,20 +274,24 @@ def _verdict(
     """
     best, *others = comparison.candidates
     n = request.respondents
+
+    def times(one: Candidate) -> str:
+        return _times(one.variance, best.variance)
+
     lead = (
         f"{named(best)} is best for {request.workload_text}: "
         f"predicted standard error {best.error(n):.3g} at {n:,} respondents"
     )
     if others:
-        yield f"{lead}. The next, {named(others[0])}, has {_times(others[0], best)}."
+        yield f"{lead}. The next, {named(others[0])}, has {times(others[0])}."
     else:
         yield f"{lead}; nothing else is {'compared' if comparison.unreached else 'proposed'}."
     for candidate in others[1:]:
         if candidate.configured:
-            yield f"The configured one, {named(candidate)}, has {_times(candidate, best)}."
+            yield f"The configured one, {named(candidate)}, has {times(candidate)}."
     for rival in islice(cheaper_rivals(comparison.candidates), 1):
         bits = f"{rival.cost.report_bits:,} instead of {best.cost.report_bits:,} bits per report"
-        yield f"{named(rival)} needs {bits}, for {_times(rival, best)}."
+        yield f"{named(rival)} needs {bits}, for {times(rival)}."
     bins = recommend_bins(request.spec, n)
     if bins is not None and bins.configured > NOISE * bins.recommended:
         yield f"{bins_sentence(bins, n)}."
@@ -292,27 +299,30 @@ def _verdict(
         names = "; ".join(map(named, comparison.unreached))
         yield f"Not compared within {request.limit_seconds:g} s, so maybe better: {names}."
     if optimum is not None:
-        found = _FOUND[optimum.design.status].format(error=optimum.error(n), bound=optimum.bound(n))
-        lead = f"The best channel of any kind for this policy, workload and design shares {found}"
-        ratio = math.sqrt(best.variance / optimum.variance) if optimum.variance > 0.0 else 1.0
-        if ratio_text(ratio) == "1":
-            yield f"{lead}; {named(best)} is as good."
-        else:
-            yield f"{lead}; {named(best)} has {ratio_text(ratio)} times that."
+        yield from _limits(best, optimum, n)
 
 
-_FOUND: Final = {
-    "proved": "has an error of {error:.3g}",
-    "searched": "has an error of {error:.3g}, as far as a search can tell",
-    "unfinished": "found in time has an error of {error:.3g}, and none is below {bound:.3g}",
-}
+def _limits(best: Candidate, optimum: Optimum, n: int) -> Iterator[str]:
+    """Compare the best mechanism with the bound for all channels, and with the best one found."""
+    about = "for this policy, workload and design shares"
+    bound, error = optimum.bound(n), f"{optimum.error(n):.3g}"
+    if optimum.least is not None and bound is not None:
+        relaxed = ", from a relaxation" * (optimum.status == "relaxed")
+        times = _times(best.variance, optimum.least)
+        lead = f"No channel {about} has an error below the bound {bound:.3g}{relaxed}"
+        yield f"{lead}; {named(best)} has {times}."
+        if optimum.design is None or error == f"{bound:.3g}":
+            return
+        about = "for them"
+    times = _times(best.variance, optimum.variance)
+    yield f"Best found of any kind {about}: error {error}; {named(best)} has {times}."
 
 
-def _times(candidate: Candidate, best: Candidate) -> str:
-    """Return a candidate's error compared with the best one's, such as `1.27 times that error`."""
-    if best.variance <= 0.0:
-        return "the same error" if candidate.variance <= 0.0 else "an error at all"
-    ratio = ratio_text(math.sqrt(candidate.variance / best.variance))
+def _times(variance: float, least: float) -> str:
+    """Return an error compared with the least one, such as `1.27 times that error`."""
+    if least <= 0.0:
+        return "the same error" if variance <= 0.0 else "an error at all"
+    ratio = ratio_text(math.sqrt(variance / least))
     return "the same error" if ratio == "1" else f"{ratio} times that error"
 
 

@@ -71,7 +71,11 @@ def show_plan(
 def _mechanisms(document: PlanDocument) -> Table:
     table = FittingTable()
     table.add_column("mechanism", no_wrap=True)
-    optimum = ["of optimum"] if document.optimum is not None else []
+    found = document.optimum
+    # Only a bound that is attained shows that no channel is better.
+    attained = found is not None and found.bound is not None and found.bound > 0.9999 * found.error
+    searched = found is not None and found.reports is not None
+    optimum = ["of optimum" if attained else "of best found"] * searched
     wide = document.wanted_width
     needs = "n for 1%" if wide is None else f"n for width {wide:g}"
     errors = "epsilon", "error", "width", "of best", *optimum, needs, "a value", "a range"

@@ -63,6 +63,7 @@ def plan(
         )
     )
     if channel_file is not None:
-        assert made.optimum is not None, "it was searched"
+        assert made.optimum is not None
+        assert made.optimum.design is not None, "it was searched"
         write_channel(channel_file, made.optimum.design)
     return made.document
