@@ -254,7 +254,12 @@ def _options(path: str, table: CollectionTable, spec: CollectionSpec) -> Estimat
     try:
         check_support(options, spec)
     except QueryError as error:
-        raise ConfigError(f"{path}.{error.name}", f"expected {error.expected}") from error
+        key = _PUBLISHED_BY.get(error.name)
+        keys = [error.name] if key is None else ["publish", key]
+        if error.entry is not None:
+            in_sets = error.name == "range" and error.entry in table.publish.sets
+            keys = ["publish", "sets" if in_sets else keys[-1], error.entry]
+        raise ConfigError(f"{path}.{key_path(keys)}", f"expected {error.expected}") from error
     listed = sum(options.about(name).top or 0 for name in spec.attributes)
     if listed > TOP_LIMIT:
         what = f"expected at most {TOP_LIMIT:,} values over all attributes, got {listed:,}"
@@ -262,6 +267,13 @@ def _options(path: str, table: CollectionTable, spec: CollectionSpec) -> Estimat
     return options
 
 
+_PUBLISHED_BY: Final = {
+    "top": "top",
+    "range": "ranges",
+    "quantile": "quantiles",
+    "linear": "linear",
+}
+"""The keys of `publish` for what has these names in requests."""
 _Tables = Sequence[tuple[BaseModel, str]]
 
 
@@ -284,6 +296,8 @@ def _resolved(options: EstimateOptions, tables: _Tables, spec: CollectionSpec) -
     for written, where in tables:
         if isinstance(written, PublishTable | AttributeTable) and written.sets:
             resolved["ranges"] = (*resolved.get("ranges", ()), *_sets(written.sets, where, spec))
+    if "top" not in resolved and spec.mechanism.unanswered(None) is not None:
+        resolved["top"] = 0
     if resolved.get("quantiles"):
         _check_quantiles(f"{tables[-1][1]}.quantiles", spec)
     return replace(options, **resolved)

@@ -88,6 +88,9 @@ def compare(
             unsuited.append(found)
             continue
         mechanism = found.mechanism
+        if mechanism.unanswered(None) is not None:
+            unsuited.append(Unsuited(mechanism.id, "rows that answer every single value"))
+            continue
         try:
             progress.check()
             pair = None if mechanism is configured else implies(mechanism.policy, policy)

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.mechanisms.base.arrays import unmasked
+from ldpstream.mechanisms.base.arrays import Floats, unmasked
 from ldpstream.mechanisms.base.canonical import Json as Json
 from ldpstream.mechanisms.base.errors import SpecError, ValueOutsideDomainError
 from ldpstream.mechanisms.channels.blanket import Blanket, blankets_by_enumeration
@@ -66,6 +66,15 @@ class Mechanism(ABC):
     @cached_property
     def marginal(self) -> "Mechanism | None":
         """The mechanism of the values alone, if devices give a weight with each value."""
+        return None
+
+    def unanswered(self, weights: Floats | None) -> tuple[int, int] | None:
+        """Return two values whose shares the reports do not separate, if a query needs them.
+
+        `weights` are the query's, float64 `(k,)`; None stands for all single values. None, the
+        default, if the query can be estimated without bias.
+        """
+        del weights
         return None
 
     def marginal_statistic(self, statistic: Statistic) -> Statistic:

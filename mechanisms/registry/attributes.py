@@ -124,6 +124,9 @@ def _read(
     except SpecError as error:
         # The keys of an attribute's domain are in the attribute's own table.
         raise SpecError(error.path.replace(f"{path}.domain", path), error.expected) from None
+    if part.unanswered(None) is not None:
+        what = "rows that answer every single value, which an attribute of records needs"
+        raise SpecError(f"{path}.strategy", what)
     if "weights" in own:
         raise SpecError(f"{path}.weights", "no weights with attributes")
     policy = part.policy

@@ -15,6 +15,7 @@ from ldpstream.agents.config.query.settings import Setting
 from ldpstream.estimators.bounds.options import ANYTIME, FALLBACK
 from ldpstream.estimators.likelihood.mechanisms import SUPPORTED, has_likelihood
 from ldpstream.estimators.projection import CORRELATED
+from ldpstream.estimators.queries import indicator
 from ldpstream.mechanisms.base.errors import QueryError
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.domains.queries import Subset
@@ -22,6 +23,8 @@ from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.policies.policy import BlockPolicy
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
+_SINGLY: Final = {"top": 0, "quantiles": (), "areas": False, "project": "none"}
+"""The options that need the share of every single value, unless they are these."""
 _SHOWN: Final = 40  # characters of a text in a refusal
 
 
@@ -133,6 +136,7 @@ def check_support(options: EstimateOptions, spec: CollectionSpec) -> None:
     if spec.attributes:
         _check_attributes(options, spec)
         return
+    _check_answered(options, spec)
     if options.project == "power" and _values_alone(spec).id in CORRELATED:
         raise QueryError(
             "project",
@@ -162,6 +166,32 @@ def check_support(options: EstimateOptions, spec: CollectionSpec) -> None:
             "profile or another with project = likelihood, got normal, whose bounds hold only for "
             "the unbiased estimate",
         )
+
+
+def _check_answered(options: EstimateOptions, spec: CollectionSpec) -> None:
+    """Refuse queries that the rows of a strategy of low rank do not answer, each by its name."""
+    mechanism, domain = _values_alone(spec), spec.domain.estimated
+    singly = mechanism.unanswered(None)
+    if singly is None:
+        return
+    sets = (indicator(domain.size, one.values(domain.shape)) for one in options.ranges)
+    weights = (one.weights for one in options.linear)
+    answered = [
+        *((word, None, None) for word, no in _SINGLY.items() if getattr(options, word) != no),
+        *(("range", one.name, own) for one, own in zip(options.ranges, sets, strict=True)),
+        *(("linear", one.name, own) for one, own in zip(options.linear, weights, strict=True)),
+    ]
+    for word, entry, own in answered:
+        pair = mechanism.unanswered(own)
+        if pair is not None:
+            first, second = (domain.label(value) for value in pair)
+            which = "single values" if entry is None else f"{entry!r}"
+            raise QueryError(
+                word.removesuffix("s") if word == "quantiles" else word,
+                f"queries that the strategy's rows answer; for {which} they do not separate the "
+                f"shares of {first} and {second}",
+                entry=entry,
+            )
 
 
 def _check_attributes(options: EstimateOptions, spec: CollectionSpec) -> None:

@@ -4,7 +4,7 @@ A user of value x adds `A[:, x]` plus noise of variances `v_j` to the sums, and 
 number of reports of its group. A query `w` is answered by `c . row + d` with `A^T c + d = w` on the
 group's values and the least `sum_j c_j^2 v_j`. This is the generalised least squares estimate with
 the exact numbers as constraints. [ML] allow any B with `W = BA`; this one has the least error for
-the noise.
+the noise. Rows of low rank answer only some queries (`Answers`).
 """
 
 from dataclasses import dataclass
@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from ldpstream.mechanisms.base.arrays import Floats, Integers
+from ldpstream.mechanisms.families.matrix.answers import Answers
 from ldpstream.mechanisms.families.matrix.noise import LaplaceRows
 from ldpstream.mechanisms.interface.decoder import LinearDecoder, Statistic
 
@@ -51,13 +52,19 @@ class MatrixDecoder(LinearDecoder):
         return least, largest
 
     def noise(self, weights: Floats) -> Floats:
-        """Return `sum_j c_j^2 v_j` of each value's group, which is the same for all its values."""
+        """Return `sum_j c_j^2 v_j` of each value's group, which is the same for all its values.
+
+        Raises:
+            ValueError: if the rows do not answer the query.
+        """
         squares = (self._coefficients(weights)[0] ** 2 * self.rows.variances).sum(axis=1)
         return np.asarray(squares[self.group])
 
     def noise_each(self, weights: Floats) -> Floats:
         """Return `noise` of each row, by one matrix product for each group."""
         out = np.empty_like(weights)
+        for row in weights:
+            self._check(row)
         for members, gains in zip(self._members, self._group_gains, strict=True):
             here = weights[:, members]
             noise = ((here @ gains.T) ** 2 * self.rows.variances).sum(axis=1)
@@ -132,6 +139,7 @@ class MatrixDecoder(LinearDecoder):
 
         A query that is constant on a group is decoded as that constant, without noise.
         """
+        self._check(weights)
         coefficients, constants = np.zeros((self.count, self.rows.count)), np.empty(self.count)
         for group in range(self.count):
             members = self._members[group]
@@ -163,29 +171,63 @@ class MatrixDecoder(LinearDecoder):
         """The constant d of every single value, float64 `(k,)`."""
         return self._solution[1]
 
+    @property
+    def complete(self) -> bool:
+        """Whether the rows answer every query."""
+        return not self._incomplete
+
+    def unanswered(self, weights: Floats) -> tuple[int, int] | None:
+        """Return two values whose shares the rows do not separate, as a query needs; else None."""
+        key = weights.tobytes()
+        if key not in self._unanswered:
+            pairs = (answers.unanswered(weights) for answers in self._incomplete)
+            self._unanswered[key] = next((pair for pair in pairs if pair is not None), None)
+        return self._unanswered[key]
+
+    def _check(self, weights: Floats) -> None:
+        pair = self.unanswered(weights) if self._incomplete else None
+        if pair is not None:
+            what = f"the rows do not separate the shares of values {pair[0]} and {pair[1]}"
+            raise ValueError(f"expected a query that the strategy answers: {what}")
+
     @cached_property
-    def _solution(self) -> tuple[Floats, Floats]:
+    def _unanswered(self) -> dict[bytes, tuple[int, int] | None]:
+        return {}
+
+    @property
+    def _incomplete(self) -> list[Answers]:
+        """What the rows answer in each group in which they do not answer every query."""
+        return self._solution[2]
+
+    @cached_property
+    def _solution(self) -> tuple[Floats, Floats, list[Answers]]:
         gains, offsets = np.zeros(self.rows.entries.shape), np.zeros(len(self.group))
+        incomplete = []
         for members in self._members:
             entries = self.rows.entries[:, members].astype(np.float64)
-            solved = least_squares(entries, np.sqrt(self.rows.variances))
+            deviations = np.sqrt(self.rows.variances)
+            solved = least_squares(entries, deviations)
             if solved is None:
-                raise ValueError("expected a strategy that answers every query")
+                answers = Answers.of(self.rows.entries, members)
+                solved = least_squares(entries, deviations, answers.rank)
+                assert solved is not None, "a rank is given"
+                incomplete += [] if answers.complete else [answers]
             gains[:, members] = solved
             # The constant of value x corrects its decoder at the first value of the group.
             offsets[members] = -entries[:, 0] @ solved
             offsets[members[0]] += 1.0
-        return gains, offsets
+        return gains, offsets, incomplete
 
 
-def least_squares(entries: Floats, deviations: Floats) -> Floats | None:
+def least_squares(entries: Floats, deviations: Floats, rank: int | None = None) -> Floats | None:
     """Return the coefficients of least noise for every value, float64 `(m, k)`, or None.
 
     `entries` is A, `(m, k)`; `deviations` are the standard deviations of the rows' noise, `(m,)`.
     With one value as the reference the constant drops out and the differences D of the columns from
     it remain: `D^T c = w - w_0`, solved for least norm in units of the deviations by QR
     decomposition. None if the differences are linearly dependent, or nearly so (a residual of 1e-6
-    in double precision), so that some query has no answer.
+    in double precision). With their `rank` the coefficients of any query that has an answer, as
+    sums over its values, are those of least noise; others have no meaning.
     """
     size = entries.shape[1]
     solved = np.zeros(entries.shape)
@@ -193,17 +235,28 @@ def least_squares(entries: Floats, deviations: Floats) -> Floats | None:
         return solved
     used = (entries != entries[:, :1]).any(axis=1)
     differences = (entries[used, 1:] - entries[used, :1]) / deviations[used, None]
-    if len(differences) < size - 1:
-        return None
-    q, r = np.linalg.qr(differences)
-    try:
-        inverse = np.linalg.solve(r, q.T).T
-    except np.linalg.LinAlgError:
-        return None
-    residual = np.abs(differences.T @ inverse - np.eye(size - 1)).max()
-    if not residual < _LARGEST_RESIDUAL:
+    inverse = _inverse(differences) if rank is None else _pseudoinverse(differences, rank)
+    if inverse is None:
         return None
     part = inverse / deviations[used, None]
     solved[used, 1:] = part
     solved[used, 0] = -part.sum(axis=1)
     return solved
+
+
+def _inverse(differences: Floats) -> Floats | None:
+    """Return X of least norm with `D^T X = 1`; None unless a residual proves the full rank."""
+    if len(differences) < differences.shape[1]:
+        return None
+    q, r = np.linalg.qr(differences)
+    try:
+        inverse: Floats = np.linalg.solve(r, q.T).T
+    except np.linalg.LinAlgError:
+        return None
+    residual = np.abs(differences.T @ inverse - np.eye(len(r))).max()
+    return inverse if residual < _LARGEST_RESIDUAL else None
+
+
+def _pseudoinverse(differences: Floats, rank: int) -> Floats:
+    left, sizes, right = np.linalg.svd(differences, full_matrices=False)
+    return np.asarray((left[:, :rank] / sizes[:rank]) @ right[:rank])

@@ -15,6 +15,7 @@ from typing import ClassVar, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.mechanisms.base.arrays import Floats
 from ldpstream.mechanisms.base.errors import SpecError, within
 from ldpstream.mechanisms.base.lazy import locked_cached_property
 from ldpstream.mechanisms.channels.certificate import (
@@ -62,12 +63,13 @@ class Matrix(Mechanism):
     `scales` holds the scale s_j of the noise of each row; by default all rows share the smallest
     one that keeps the policy. Constant rows carry no information and are left out. Rows that
     distinguish only values that the policy does not protect are exact: a report discloses the group
-    of values on which they agree.
+    of values on which they agree. Rows of a file may be of low rank: then they answer only the
+    queries in their span (`answers`).
 
     Raises:
         SpecError: if the policy has another number of values, protects nothing, or has a budget of
-            0 between values that the strategy distinguishes; if scales violate the policy, the
-            noise could exceed 2^30, or some query has no answer.
+            0 between values that the strategy distinguishes; if scales violate the policy, or
+            the noise could exceed 2^30.
     """
 
     id: ClassVar[str] = "matrix"
@@ -225,6 +227,13 @@ class Matrix(Mechanism):
             return
         np.add.at(table[:, :-1], reports[:, 0], reports[:, 1:])
         table[:, -1] += np.bincount(reports[:, 0], minlength=self._groups)
+
+    def unanswered(self, weights: Floats | None) -> tuple[int, int] | None:
+        if self.strategy.name in STRATEGIES or self.decoder.complete:
+            return None
+        singly = np.eye(self.size) if weights is None else weights[None]
+        pairs = (self.decoder.unanswered(row) for row in singly)
+        return next((pair for pair in pairs if pair is not None), None)
 
     @locked_cached_property
     def decoder(self) -> MatrixDecoder:

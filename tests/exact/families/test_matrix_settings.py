@@ -177,7 +177,6 @@ IMPOSSIBLE: dict[str, tuple[dict[str, Any], str, str]] = {
     "fraction": ({"strategy": {"file": "fraction.csv"}}, "strategy.file line 1 column 4", "an int"),
     "huge": ({"strategy": {"file": "huge.csv"}}, "strategy.file line 1 column 4", "at most 10485"),
     "larger": ({"strategy": {"file": "larger.csv"}}, "strategy.file line 1 column 4", "at most 1"),
-    "no answer": ({"strategy": {"file": "singular.csv"}}, "strategy", "independent rows as val"),
     "wide scales": ({"scales": {"file": "wide.csv"}}, "scales.file line 1", "one finite number"),
     "word scales": ({"scales": {"file": "word.csv"}}, "scales.file line 1", "one finite number"),
     "bad scales": ({"scales": {"file": "negative.csv"}}, "scales.file line 1", "at least 0"),

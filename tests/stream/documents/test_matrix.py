@@ -144,6 +144,87 @@ def test_policies_and_strategies_of_files_are_certified(tmp_path: Path):
     assert found["modes"]["policy"]["metric"] == "graph"
     assert [loss["budget"] for loss in found["modes"]["losses"]] == [0.5, 1.0]
     (tmp_path / "strategy.csv").write_text("1,0,0\n2,0,0\n", "utf-8")
-    assert "modes.strategy: expected rows that answer every query" in refused(
-        invoke("certify", "-c", file)
+    assert "modes" in {c["collection"] for c in json.loads(result.stdout)["collections"]}
+
+
+RANKS = """
+[collection.hours]
+mechanism = "matrix"
+strategy = { file = "strategy.csv" }
+policy = { metric = "l1" }
+epsilon = 0.5
+domain = { size = 6 }
+minimum = 1
+[collection.hours.publish]
+ranges = { night = [0, 1], evening = [4, 5] }
+linear = { rest = [1, 1, -1, -1, 3, 3] }
+"""
+NO_VALUES = (
+    "queries that the strategy's rows answer; for single values they do not separate the shares"
+)
+
+
+def configured_ranks(folder: Path, **publish: str) -> str:
+    (folder / "strategy.csv").write_text("1,1,0,0,0,0\n1,1,1,1,0,0\n0,0,1,1,0,0\n", "utf-8")
+    text = RANKS
+    for key, written in publish.items():
+        text = text.replace("hours.publish]", f"hours.publish]\n{key} = {written}")
+    return configured(folder, text)
+
+
+def test_a_strategy_of_low_rank_answers_what_its_rows_span(tmp_path: Path):
+    file = configured_ranks(tmp_path)
+    values = np.random.default_rng(3).integers(0, 6, 20_000)
+    reports = tmp_path / "reports.jsonl"
+    lines = "\n".join(map(str, values.tolist()))
+    reports.write_text(invoke("privatize", "-c", file, "hours", stdin=lines).stdout)
+    result = invoke("estimate", "--json", "-c", file, "hours", str(reports))
+    assert result.exit_code == 0, result.output
+    document = json.loads(result.stdout)
+    assert document["distribution"] == []
+    for entry, inside in zip(document["ranges"], (values < 2, values > 3), strict=True):
+        assert abs(entry["share"] - inside.mean()) < 6 * entry["se"]  # fails below 1e-8
+    (mean,) = document["linear"]
+    true = np.array([1, 1, -1, -1, 3, 3])[values].mean()
+    assert abs(mean["mean"] - true) < 6 * mean["se"]
+    ask = ("estimate", "-c", file, "hours", str(reports))
+    for word, text, expected in (
+        ("--range", "0..0", "range: expected queries that the strategy's rows answer; for '0..0' "),
+        ("--linear", "0,1,2,3,4,5", "linear: expected queries that the strategy's rows answer"),
+        ("--top", "3", f"top: expected {NO_VALUES}"),
+        ("--quantile", "0.5", f"quantile: expected {NO_VALUES}"),
+        ("--areas", None, f"areas: expected {NO_VALUES}"),
+        ("--project", "simplex", f"project: expected {NO_VALUES}"),
+    ):
+        refusal = " ".join(refused(invoke(*ask, *filter(None, (word, text)))).split())
+        assert expected in refusal
+        assert "the shares of 0 and 1" in refusal
+    planned = invoke("plan", "-c", file, "hours", "--respondents", "1000", "--search", "0")
+    assert planned.exit_code == 0, planned.output
+    assert invoke("certify", "-c", file).exit_code == 0
+
+
+def test_a_configured_query_that_the_rows_do_not_answer_is_named(tmp_path: Path):
+    for publish, key in (
+        ({"top": "2"}, "publish.top"),
+        ({"quantiles": "[0.5]"}, "publish.quantiles"),
+    ):
+        said = refused(invoke("certify", "-c", configured_ranks(tmp_path, **publish)))
+        assert f"collection.hours.{key}: expected {NO_VALUES} of 0 and 1" in said
+    text = RANKS.replace("night = [0, 1]", "night = [0, 2]")
+    said = refused(invoke("certify", "-c", configured(tmp_path, text)))
+    assert "collection.hours.publish.ranges.night: expected queries that" in said
+    assert "for 'night' they do not separate the shares of 2 and 3" in said
+
+
+def test_records_need_every_value_of_an_attribute(tmp_path: Path):
+    configured_ranks(tmp_path)
+    text = (
+        RANKS[: RANKS.index("policy")]
+        + """
+epsilon = 1.0
+domain = { attributes = { hour = { size = 6 }, mode = { size = 3, mechanism = "binary" } } }
+"""
     )
+    said = refused(invoke("certify", "-c", configured(tmp_path, text)))
+    assert "attributes.hour.strategy: expected rows that answer every single value" in said
