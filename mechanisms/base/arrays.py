@@ -18,19 +18,19 @@ _ROWS: Final = frozenset({list, tuple})
 _NO_NUMBERS: Final = frozenset({bool, np.bool_})
 
 
-def unmasked(given: Any) -> Any:
+def unmasked(array: Any) -> Any:
     """Return a masked array with NaN, NaT or None, which every domain refuses, where it is masked.
 
     numpy itself drops the mask, and with it would take what the array holds there for a value.
     """
     # Every other array comes before the first use of `numpy.ma`, which takes long to import.
-    if not _is_special(type(given)) or not isinstance(given, np.ma.MaskedArray):
-        return given
-    if not np.ma.is_masked(given):
-        return np.asarray(given)
-    if given.dtype.kind in "fM":
-        return np.ma.filled(given, np.nan if given.dtype.kind == "f" else np.datetime64("NaT"))
-    return np.ma.filled(given.astype(object), None).tolist()
+    if not _is_special(type(array)) or not isinstance(array, np.ma.MaskedArray):
+        return array
+    if not np.ma.is_masked(array):
+        return np.asarray(array)
+    if array.dtype.kind in "fM":
+        return np.ma.filled(array, np.nan if array.dtype.kind == "f" else np.datetime64("NaT"))
+    return np.ma.filled(array.astype(object), None).tolist()
 
 
 def _is_special(kind: type) -> bool:
@@ -38,28 +38,28 @@ def _is_special(kind: type) -> bool:
     return kind is not np.ndarray and issubclass(kind, np.ndarray)
 
 
-def numbers_of(given: Any) -> NDArray[Any] | None:
+def numbers_of(numbers: Any) -> NDArray[Any] | None:
     """Return numbers, or rows of equally many, as an array of integers or floats; else None.
 
     A list with booleans is no list of numbers, though numpy would make numbers of them.
     """
-    given = unmasked(given)
-    if not isinstance(given, np.ndarray):
+    numbers = unmasked(numbers)
+    if not isinstance(numbers, np.ndarray):
         try:
-            kinds = {*map(type, given)}
+            kinds = {*map(type, numbers)}
         except TypeError:
             return None  # not a sequence
         if kinds <= _ROWS:
-            kinds = {*map(type, chain.from_iterable(given))}
+            kinds = {*map(type, chain.from_iterable(numbers))}
         # These two need no closer look at each kind, which takes longer than one label's array.
         if not kinds <= _NUMBERS:
             if any(issubclass(kind, list | tuple) for kind in kinds):
-                rows = (row for row in given if isinstance(row, list | tuple))
+                rows = (row for row in numbers if isinstance(row, list | tuple))
                 kinds = {*map(type, chain.from_iterable(rows))}
             if not kinds.isdisjoint(_NO_NUMBERS) or any(map(_is_special, kinds)):
                 return None
     try:
-        array = np.asarray(given)
+        array = np.asarray(numbers)
     except ValueError:
         return None  # rows of different lengths
     return array if array.dtype.kind in "iuf" else None

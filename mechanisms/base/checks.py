@@ -136,21 +136,21 @@ def unknown(key: str, known: Iterable[str]) -> str:
     return f"unknown key (did you mean {meant[0]}?)" if meant else "unknown key"
 
 
-def check_keys(given: object, allowed: frozenset[str], path: str) -> dict[str, object]:
+def check_keys(raw: object, allowed: frozenset[str], path: str) -> dict[str, object]:
     """Return the value as a table, after checking that all its keys are allowed.
 
     Raises:
         SpecError: naming the first unknown key, or `path` where the value is not a table.
     """
-    if not isinstance(given, dict):
-        raise SpecError(path, f"a table, got {describe(given)}")
-    for key in given:
+    if not isinstance(raw, dict):
+        raise SpecError(path, f"a table, got {describe(raw)}")
+    for key in raw:
         if key not in allowed:
             raise SpecError(f"{path}.{key}", f"one of the keys {', '.join(sorted(allowed))}")
-    return given
+    return raw
 
 
-def read_rows(given: object, base: Path) -> Iterator[tuple[str, list[str]]]:
+def read_rows(raw: object, base: Path) -> Iterator[tuple[str, list[str]]]:
     """Yield each row of a CSV file as `(place, cells)`, with a place such as `file line 3`.
 
     Error messages name the place. The path is relative to the folder `base`. The file is CSV in
@@ -159,15 +159,15 @@ def read_rows(given: object, base: Path) -> Iterator[tuple[str, list[str]]]:
     Raises:
         SpecError: if the path is not a text, or the file cannot be read as CSV.
     """
-    if not isinstance(given, str) or not given:
-        raise SpecError("file", f"the path of a CSV file, got {describe(given)}")
+    if not isinstance(raw, str) or not raw:
+        raise SpecError("file", f"the path of a CSV file, got {describe(raw)}")
     try:
-        with (base / given).open(encoding="utf-8-sig", newline="") as lines:
+        with (base / raw).open(encoding="utf-8-sig", newline="") as lines:
             reader = csv.reader(lines, strict=True)
             for row in reader:
                 if row:
                     yield f"file line {reader.line_num}", row
     except OSError as error:
-        raise SpecError("file", f"a readable file, got {given!r}: {error.strerror}") from error
+        raise SpecError("file", f"a readable file, got {raw!r}: {error.strerror}") from error
     except (UnicodeDecodeError, csv.Error) as error:
-        raise SpecError("file", f"CSV in UTF-8, got {given!r}: {error}") from error
+        raise SpecError("file", f"CSV in UTF-8, got {raw!r}: {error}") from error

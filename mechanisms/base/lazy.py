@@ -23,9 +23,9 @@ def handed_on(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
     def find(name: str) -> Any:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name)
-        found = getattr(import_module(homes[name]), name)
-        setattr(sys.modules[package], name, found)
-        return found
+        value = getattr(import_module(homes[name]), name)
+        setattr(sys.modules[package], name, value)
+        return value
 
     return find
 

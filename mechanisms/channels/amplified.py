@@ -70,15 +70,15 @@ def amplified(
     if reports < 1 or not 0.0 < delta < 1.0:
         raise ValueError("expected at least one report, and 0 < delta < 1")
     itself = float_above(budget)
-    found: dict[Bound, float] = {"report": itself}
-    if blankets and all(one.largest <= _LARGEST_RATIO for one in blankets):
-        found["blanket"] = max(_epsilon(one, reports, delta, itself) for one in blankets)
-        ratios = [one.ratio for one in blankets]
+    epsilons: dict[Bound, float] = {"report": itself}
+    if blankets and all(blanket.largest <= _LARGEST_RATIO for blanket in blankets):
+        epsilons["blanket"] = max(_epsilon(blanket, reports, delta, itself) for blanket in blankets)
+        ratios = [blanket.ratio for blanket in blankets]
         if None not in ratios:
             worst = any_channel(max(ratio for ratio in ratios if ratio is not None))
-            found["any-channel"] = _epsilon(worst, reports, delta, itself)
-    bound = min(found, key=lambda one: found[one])
-    return Amplified(budget, found[bound], bound)
+            epsilons["any-channel"] = _epsilon(worst, reports, delta, itself)
+    bound = min(epsilons, key=lambda kind: epsilons[kind])
+    return Amplified(budget, epsilons[bound], bound)
 
 
 def _epsilon(blanket: Blanket, reports: int, delta: float, itself: float) -> float:
@@ -171,20 +171,20 @@ def _lattice_mean(
     half = points // 2
     weighted = chances * np.exp(tilt * step * places)
     moment = float(weighted.sum())
-    one = np.zeros(points)
-    np.add.at(one, places % points, weighted / moment * (1 + _SLACK))
-    turned = np.fft.rfft(one)
+    draw = np.zeros(points)
+    np.add.at(draw, places % points, weighted / moment * (1 + _SLACK))
+    turned = np.fft.rfft(draw)
     # The error of one transform, relative to the sum of its input.
     error = 16 * _UNIT * math.log2(points)
     size = np.abs(turned) + error
     # Subnormal numbers are slow to compute with.
     counts = n * np.log(size) > _NEXT_TO_NOTHING
     powers = size[counts] ** (n - 1)
-    lost = (n * powers * (error + 4 * _UNIT) + error * powers * size[counts]).sum()
-    lost += len(size) * math.exp(_NEXT_TO_NOTHING)
+    error_sum = (n * powers * (error + 4 * _UNIT) + error * powers * size[counts]).sum()
+    error_sum += len(size) * math.exp(_NEXT_TO_NOTHING)
     power = np.zeros_like(turned)
     power[counts] = _power(turned[counts], n)
-    sums = np.fft.irfft(power, points)[1:half] + 2 * lost / points
+    sums = np.fft.irfft(power, points)[1:half] + 2 * error_sum / points
     reached = np.arange(1, half) * step
     total = float(np.maximum(sums, 0.0) @ (reached * np.exp(-tilt * reached)))
     scale = n * (math.log(moment) + _SLACK)

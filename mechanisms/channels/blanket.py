@@ -56,12 +56,12 @@ def of_supports(ratio: Fraction, share: Fraction, both: Fraction) -> Blanket:
     fraction `both` of these in common.
     """
     g = 1 / (share * ratio + 1 - share)
-    one = Fraction(1)
+    unit = Fraction(1)
     atoms = (
         (g * both, ratio, ratio),
-        (g * (share - both), ratio, one),
-        (g * (share - both), one, ratio),
-        (g * (1 - 2 * share + both), one, one),
+        (g * (share - both), ratio, unit),
+        (g * (share - both), unit, ratio),
+        (g * (1 - 2 * share + both), unit, unit),
     )
     return Blanket(tuple(sorted(atom for atom in atoms if atom[0])))
 
@@ -93,7 +93,7 @@ def blankets_by_enumeration(
     weights = channel.weights
     least = [min(row.get(y, 0) for row in weights) for y in range(channel.outputs)]
     total = sum(weights[0].values())
-    found: dict[Fraction, set[Blanket]] = defaultdict(set)
+    by_ratio: dict[Fraction, set[Blanket]] = defaultdict(set)
     pairs = dict.fromkeys((min(x, other), max(x, other)) for x, other, _ in policy.constraints())
     for value, other in pairs:
         there, back = policy.entry(value, other), policy.entry(other, value)
@@ -102,8 +102,8 @@ def blankets_by_enumeration(
             outputs = Counter(
                 (row.get(y, 0), against.get(y, 0), least[y]) for y in row.keys() | against.keys()
             )
-            found[max(there, back)].add(_of_outputs(outputs, total))
-    return {budget: _few(blankets) for budget, blankets in found.items()}
+            by_ratio[max(there, back)].add(_of_outputs(outputs, total))
+    return {budget: _few(blankets) for budget, blankets in by_ratio.items()}
 
 
 def _of_outputs(outputs: Mapping[tuple[int, int, int], int], total: int) -> Blanket:
@@ -123,6 +123,6 @@ def _of_outputs(outputs: Mapping[tuple[int, int, int], int], total: int) -> Blan
 def _few(blankets: Collection[Blanket]) -> Collection[Blanket]:
     if len(blankets) <= MOST_BLANKETS:
         return blankets
-    ratios = [one.ratio for one in blankets]
+    ratios = [blanket.ratio for blanket in blankets]
     known = [ratio for ratio in ratios if ratio is not None]
     return [any_channel(max(known))] if len(known) == len(ratios) else []

@@ -194,7 +194,7 @@ def save_channel(path: Path, channel: DesignedChannel) -> None:
     path.write_text(text.replace("],[", "],\n[") + "\n", encoding="ascii")
 
 
-def load_channel(given: object, base: Path) -> DesignedChannel:
+def load_channel(raw: object, base: Path) -> DesignedChannel:
     """Return the channel of a file, whose path is relative to the folder `base`.
 
     The table is checked, but not that it keeps its policy: `DesignedChannel.certify` proves that.
@@ -203,17 +203,17 @@ def load_channel(given: object, base: Path) -> DesignedChannel:
         SpecError: if the file cannot be read, is not of version 1 or was altered, or its table is
             not an invertible channel.
     """
-    if not isinstance(given, str) or not given:
-        raise SpecError("channel", f"the path of a channel file, got {describe(given)}")
-    path = base / given
+    if not isinstance(raw, str) or not raw:
+        raise SpecError("channel", f"the path of a channel file, got {describe(raw)}")
+    path = base / raw
     try:
         if path.stat().st_size > _MOST_BYTES:
-            raise SpecError("channel", f"a file of at most {_MOST_BYTES} bytes, got {given!r}")
+            raise SpecError("channel", f"a file of at most {_MOST_BYTES} bytes, got {raw!r}")
         document = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise SpecError("channel", f"a readable file, got {given!r}: {error.strerror}") from error
+        raise SpecError("channel", f"a readable file, got {raw!r}: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
-        raise SpecError("channel", f"JSON, got {given!r}: {error}") from error
+        raise SpecError("channel", f"JSON, got {raw!r}: {error}") from error
     with within("channel"):
         return read_channel(document)
 
@@ -243,20 +243,20 @@ def read_channel(document: object) -> DesignedChannel:
     return channel
 
 
-def _is_share(given: object) -> bool:
-    return isinstance(given, int | float) and 0 <= given <= 1
+def _is_share(raw: object) -> bool:
+    return isinstance(raw, int | float) and 0 <= raw <= 1
 
 
-def _rows(given: object) -> list[object]:
-    if not isinstance(given, list):
-        raise SpecError("weights", f"a list of rows, got {describe(given)}")
-    return given
+def _rows(raw: object) -> list[object]:
+    if not isinstance(raw, list):
+        raise SpecError("weights", f"a list of rows, got {describe(raw)}")
+    return raw
 
 
-def _row(given: object, place: int) -> tuple[int, ...]:
-    if isinstance(given, list) and all(isinstance(w, str) and len(w) <= 19 for w in given):
+def _row(raw: object, place: int) -> tuple[int, ...]:
+    if isinstance(raw, list) and all(isinstance(w, str) and len(w) <= 19 for w in raw):
         try:
-            return tuple(int(weight, 16) for weight in given)
+            return tuple(int(weight, 16) for weight in raw)
         except ValueError:
             pass
     raise SpecError(f"weights[{place}]", "a list of hexadecimal numbers")

@@ -32,9 +32,9 @@ class Blend:
 
     @classmethod
     def between(
-        cls, order: int, inside: int, *, permanent: tuple[Fraction, Fraction], once: Fraction
+        cls, order: int, inside: int, *, permanent: tuple[Fraction, Fraction], single: Fraction
     ) -> Self:
-        """Return the blend in which one report is a given likely one with probability `once`.
+        """Return the blend in which one report is a given likely one with probability `single`.
 
         `permanent` are the two probabilities of z, likely and unlikely. The mean over the block is
         `1 / order` for z and for a report, so that the unlikely probability of a report follows.
@@ -43,9 +43,9 @@ class Blend:
             ValueError: if z reveals no more than a report does.
         """
         uniform = Fraction(1, order)
-        if permanent[0] <= once or once <= uniform:
+        if permanent[0] <= single or single <= uniform:
             raise ValueError("expected a permanent draw that tells more than one report")
-        return cls(order, inside, *permanent, keep=(once - uniform) / (permanent[0] - uniform))
+        return cls(order, inside, *permanent, keep=(single - uniform) / (permanent[0] - uniform))
 
     def ratio(self, reports: int) -> Fraction:
         """Return the largest ratio of two values of the block over all outcomes of m >= 1 reports.
@@ -62,9 +62,9 @@ class Blend:
         if reports > MOST_COUNTED or bits * reports > self.order.bit_length() + _TOLD_BITS:
             return self.likely / self.unlikely
         grown = growth**reports
-        others = self.unlikely * (self.order - 1 + grown)
+        rest = self.unlikely * (self.order - 1 + grown)
         more = self.likely - self.unlikely
-        return (others + more * (self.inside - 1 + grown)) / (others + more * self.inside)
+        return (rest + more * (self.inside - 1 + grown)) / (rest + more * self.inside)
 
 
 def epochs_touched(windows: int, epoch: int) -> int:
@@ -78,9 +78,9 @@ def epochs_touched(windows: int, epoch: int) -> int:
 
 def split_windows(windows: int, epoch: int, first: int) -> dict[int, int]:
     """Return, by number of windows, how many epochs hold that many; `first` is the first's."""
-    parts: dict[int, int] = {}
+    epochs: dict[int, int] = {}
     whole, rest = divmod(windows - first, epoch)
-    for part, times in ((first, 1), (epoch, whole), (rest, min(rest, 1))):
+    for length, times in ((first, 1), (epoch, whole), (rest, min(rest, 1))):
         if times:
-            parts[part] = parts.get(part, 0) + times
-    return parts
+            epochs[length] = epochs.get(length, 0) + times
+    return epochs

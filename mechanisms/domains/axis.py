@@ -74,7 +74,7 @@ def shortest_doubles(numbers: NDArray[Any]) -> Floats:
     if numbers.dtype == np.float64:
         return numbers
     if len(numbers) <= _SOME:
-        return np.array([float(str(one)) for one in numbers], dtype=np.float64)
+        return np.array([float(str(number)) for number in numbers], dtype=np.float64)
     if numbers.dtype == np.float16 and len(numbers) > _HALF_FLOATS:
         every = shortest_doubles(np.arange(_HALF_FLOATS, dtype=np.uint16).view(np.float16))
         return every[numbers.view(np.uint16)]
@@ -89,17 +89,17 @@ def shortest_doubles(numbers: NDArray[Any]) -> Floats:
     # evenly around it, as those of a power of two do not.
     usual = (np.abs(exponents) <= _USUAL) & (np.abs(numbers[rest]) >= np.finfo(numbers.dtype).tiny)
     usual &= np.abs(np.frexp(wide[rest])[0]) != _HALF
-    left, exponents = rest[usual], exponents[usual]
+    open_places, exponents = rest[usual], exponents[usual]
     for digits in range(sure, most + 1):
         places = digits - 1 - exponents
         up, down = 10.0 ** np.maximum(places, 0), 10.0 ** np.maximum(-places, 0)
-        rounded = np.rint(wide[left] * up / down) * down / up
-        same = rounded.astype(numbers.dtype) == numbers[left]
-        wide[left[same]] = rounded[same]
-        left, exponents = left[~same], exponents[~same]
-    others = np.concatenate((rest[~usual], left))
-    distinct, which = np.unique(numbers[others], return_inverse=True)
-    wide[others] = np.array([float(str(one)) for one in distinct], dtype=np.float64)[which]
+        rounded = np.rint(wide[open_places] * up / down) * down / up
+        same = rounded.astype(numbers.dtype) == numbers[open_places]
+        wide[open_places[same]] = rounded[same]
+        open_places, exponents = open_places[~same], exponents[~same]
+    slow = np.concatenate((rest[~usual], open_places))
+    distinct, which = np.unique(numbers[slow], return_inverse=True)
+    wide[slow] = np.array([float(str(number)) for number in distinct], dtype=np.float64)[which]
     return wide
 
 
@@ -300,10 +300,10 @@ class Axis:
                 error += single
             else:
                 floats = numbers.doubles
-        found: Floats = np.subtract(floats, self.low, dtype=np.float64)
-        found /= self._length
-        found *= self.steps
-        return found, error
+        positions: Floats = np.subtract(floats, self.low, dtype=np.float64)
+        positions /= self._length
+        positions *= self.steps
+        return positions, error
 
     @cached_property
     def _length(self) -> float:
@@ -323,20 +323,22 @@ class Axis:
         """Return the last edge that each number inside has reached, int64 `(n,)` in `0..steps`."""
         if len(numbers) <= _FEW and numbers.floats.dtype == np.float64:
             pairs = enumerate(numbers.floats.tolist())
-            return np.array([self._floor(one, numbers, at) for at, one in pairs], dtype=np.int64)
+            return np.array(
+                [self._floor(number, numbers, at) for at, number in pairs], dtype=np.int64
+            )
         position, error = self.positions(numbers, rough=_HALF)
         if error >= _HALF:
-            found: Indices = np.searchsorted(self.edges, numbers.doubles, side="right") - 1
+            floors: Indices = np.searchsorted(self.edges, numbers.doubles, side="right") - 1
             for place in numbers.written:
-                found[place] = math.floor(self.position(numbers.at(place)))
-            return found
+                floors[place] = math.floor(self.position(numbers.at(place)))
+            return floors
         edge = np.rint(position)
-        found = np.floor(position).astype(np.int64)
+        floors = np.floor(position).astype(np.int64)
         near = np.flatnonzero(np.abs(position - edge) <= error)
         if near.size:
             edges = edge[near].astype(np.int64)
-            found[near] = edges - 1 + self._reach(numbers, near, edges)
-        return found
+            floors[near] = edges - 1 + self._reach(numbers, near, edges)
+        return floors
 
     def _floor(self, double: float, numbers: Numbers, place: int) -> int:
         """Return the same of one number, without the arrays that take longer than it."""
@@ -365,16 +367,16 @@ class Axis:
         """Return the edge that is nearest to each number inside, the upper one in the middle."""
         if len(numbers) <= _FEW:
             return self._exactly_nearest(numbers)
-        found: Indices = np.empty(len(numbers), dtype=np.int64)
+        indices: Indices = np.empty(len(numbers), dtype=np.int64)
         for start in range(0, len(numbers), _TOGETHER):
             some = slice(start, start + _TOGETHER)
             position, error = self.positions(Numbers(numbers.floats[some]), rough=_ROUGH)
-            found[some] = edge = np.rint(position)
+            indices[some] = edge = np.rint(position)
             position -= edge
             doubtful = start + np.flatnonzero(np.abs(position) >= _HALF - error)
             if doubtful.size:
-                found[doubtful] = self._exactly_nearest(numbers.take(doubtful))
-        return found
+                indices[doubtful] = self._exactly_nearest(numbers.take(doubtful))
+        return indices
 
     def _exactly_nearest(self, numbers: Numbers) -> Indices:
         return (self._halves.floors(numbers) + 1) // 2

@@ -44,8 +44,8 @@ class Blocks:
         table.flags.writeable = False
         sizes.flags.writeable = False
         digest = hashlib.sha256(table.astype("<i4").tobytes()).hexdigest()
-        for name, found in (("of_value", table), ("sizes", sizes), ("digest", digest)):
-            object.__setattr__(self, name, found)
+        for name, value in (("of_value", table), ("sizes", sizes), ("digest", digest)):
+            object.__setattr__(self, name, value)
 
     @classmethod
     def one(cls, size: int) -> "Blocks":
@@ -65,10 +65,10 @@ class Blocks:
     @cached_property
     def position(self) -> Indices:
         """The place of each value within its block, from 0: int64 `(k,)`."""
-        order = np.argsort(self.of_value, kind="stable")
+        by_block = np.argsort(self.of_value, kind="stable")
         starts = np.cumsum(self.sizes) - self.sizes
-        position = np.empty_like(order)
-        position[order] = np.arange(self.size) - np.repeat(starts, self.sizes)
+        position = np.empty_like(by_block)
+        position[by_block] = np.arange(self.size) - np.repeat(starts, self.sizes)
         return position
 
     def runs(self) -> list[tuple[int, int]]:

@@ -88,9 +88,9 @@ class Interval(Domain):
         return self._inside(parse_rows(rows, len(self.bins)))
 
     def _inside(self, columns: list[Numbers]) -> list[Numbers]:
-        first, *others = zip(self.axes, columns, strict=True)
+        first, *rest = zip(self.axes, columns, strict=True)
         inside = first[0].holds(first[1])
-        for axis, column in others:
+        for axis, column in rest:
             inside &= axis.holds(column)
         if not inside.all():
             raise self.outside(int(np.argmin(inside)))
@@ -104,11 +104,11 @@ class Interval(Domain):
         return self._bins(self.parse(rows))
 
     def _bins(self, columns: list[Numbers]) -> Indices:
-        first, *others = (
+        first, *rest = (
             np.minimum(axis.floors(column), axis.steps - 1)
             for axis, column in zip(self.axes, columns, strict=True)
         )
-        for extent, column in zip(self.bins[1:], others, strict=True):
+        for extent, column in zip(self.bins[1:], rest, strict=True):
             first = first * extent + column
         return first
 

@@ -92,16 +92,16 @@ class Labels(Domain):
         """
         if isinstance(labels, str):
             raise TypeError("expected a sequence of labels, got a single text")
-        given = unmasked(labels)
-        listed = given.tolist() if isinstance(given, np.ndarray) else given
+        array = unmasked(labels)
+        listed = array.tolist() if isinstance(array, np.ndarray) else array
         return self._find([v if isinstance(v, str) else _integer_text(v) for v in listed])
 
     def parse_columns(self, rows: Sequence[Sequence[str]]) -> Indices:
         return self._find([row[0] if len(row) == 1 else "" for row in rows])
 
     def _find(self, texts: list[str]) -> Indices:
-        found = [self._numbers.get(text, -1) for text in texts]
-        indices = np.array(found, dtype=np.int64)
+        numbers = [self._numbers.get(text, -1) for text in texts]
+        indices = np.array(numbers, dtype=np.int64)
         for place in np.flatnonzero(indices < 0).tolist():
             number = self._numbers.get(canonical_text(texts[place]))
             if number is None:
@@ -120,9 +120,7 @@ def _integer_text(value: object) -> str:
     return str(value) if is_whole(value) or isinstance(value, np.integer) else ""
 
 
-def read_labels(
-    given: object, base: Path, *, header: object = None
-) -> tuple[Labels, Blocks | None]:
+def read_labels(raw: object, base: Path, *, header: object = None) -> tuple[Labels, Blocks | None]:
     """Return the labels of a file, and its blocks if every line has a second column.
 
     The path is relative to the folder `base`. The file is CSV in UTF-8; blank lines are skipped.
@@ -136,7 +134,7 @@ def read_labels(
     """
     if header is not None and not isinstance(header, bool):
         raise SpecError("header", f"true or false, got {describe(header)}")
-    rows = read_rows(given, base)
+    rows = read_rows(raw, base)
     if header:
         next(rows, None)
     labels: list[str] = []
@@ -157,7 +155,7 @@ def read_labels(
         names.extend(map(canonical_text, block))
     if len(labels) < 2:
         raise SpecError("file", f"at least two labels, one a line, got {len(labels)}")
-    if header is None and (why := _like_a_header(str(given), labels, names)):
+    if header is None and (why := _like_a_header(str(raw), labels, names)):
         raise SpecError(
             "header", f"true or false, got none: the file's first line may be no label: {why}"
         )

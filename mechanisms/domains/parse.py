@@ -56,7 +56,7 @@ OF_RECORDS: Final = frozenset({"attributes", "pairs"})
 """The keys of a `domain` table for records."""
 
 
-def parse_domain(given: object, *, path: str, base: Path) -> tuple[Domain, Blocks | None]:
+def parse_domain(raw: object, *, path: str, base: Path) -> tuple[Domain, Blocks | None]:
     """Return the domain of a `domain` table, and its blocks if it has any.
 
     Errors name `path`, the key path of the table. A `file` is relative to the folder `base`.
@@ -64,9 +64,9 @@ def parse_domain(given: object, *, path: str, base: Path) -> tuple[Domain, Block
     Raises:
         SpecError: naming the key and what was expected.
     """
-    if not isinstance(given, dict):
-        raise SpecError(path, f"a table with one of {', '.join(_KINDS)}, got {describe(given)}")
-    table = check_keys(given, frozenset(DOMAIN_KEYS), path)
+    if not isinstance(raw, dict):
+        raise SpecError(path, f"a table with one of {', '.join(_KINDS)}, got {describe(raw)}")
+    table = check_keys(raw, frozenset(DOMAIN_KEYS), path)
     kinds = [kind for kind in _KINDS if kind in table]
     if len(kinds) != 1:
         got = ", ".join(kinds) or "none of them"
@@ -91,10 +91,10 @@ def parse_domain(given: object, *, path: str, base: Path) -> tuple[Domain, Block
 
 
 def _list(table: dict[str, object], key: str) -> list[Any]:
-    given = table[key]
-    if not isinstance(given, list):
-        raise SpecError(key, f"a list, got {describe(given)}")
-    return given
+    raw = table[key]
+    if not isinstance(raw, list):
+        raise SpecError(key, f"a list, got {describe(raw)}")
+    return raw
 
 
 def _values(table: dict[str, object]) -> Domain:
@@ -134,8 +134,8 @@ def _interval(table: dict[str, object]) -> Domain:
             numbers.append((float(pair[0]), float(pair[1])))
         except OverflowError:
             raise SpecError(key, "numbers of double precision, got a huge one") from None
-    given = table["bins"]
-    bins: list[Any] = given if isinstance(given, list) else [given] * len(numbers)
+    raw = table["bins"]
+    bins: list[Any] = raw if isinstance(raw, list) else [raw] * len(numbers)
     interval = Interval(tuple(numbers), tuple(bins))
     if "rounding" not in table:
         return interval
@@ -154,7 +154,7 @@ _PARSERS: dict[str, Callable[[dict[str, object]], Domain]] = {
 }
 
 
-def parse_blocks(given: object, domain: Domain, path: str) -> Blocks:
+def parse_blocks(raw: object, domain: Domain, path: str) -> Blocks:
     """Return the blocks that a `blocks` key divides a domain into.
 
     The key holds a number of consecutive values, `[h, w]` on a grid (one number for each
@@ -163,14 +163,14 @@ def parse_blocks(given: object, domain: Domain, path: str) -> Blocks:
     Raises:
         SpecError: naming `path`, for anything else.
     """
-    if is_whole(given):
-        return consecutive_blocks(domain.size, given, path)
-    if not isinstance(given, list) or not given:
-        raise SpecError(path, f"a number, [h, w] on a grid, or lists, got {describe(given)}")
-    if all(isinstance(block, list) for block in given):
-        return listed_blocks(domain.size, _indices(given, domain, path), path)
+    if is_whole(raw):
+        return consecutive_blocks(domain.size, raw, path)
+    if not isinstance(raw, list) or not raw:
+        raise SpecError(path, f"a number, [h, w] on a grid, or lists, got {describe(raw)}")
+    if all(isinstance(block, list) for block in raw):
+        return listed_blocks(domain.size, _indices(raw, domain, path), path)
     if domain.whole and len(domain.shape) > 1:
-        return box_blocks(domain.shape, given, path)
+        return box_blocks(domain.shape, raw, path)
     raise SpecError(path, "a number of values, or a list of lists of values")
 
 

@@ -122,8 +122,8 @@ class RoundedInterval(Domain):
         return self._join([round_at_random(entropy, column, axis) for axis, column in pairs])
 
     def _join(self, columns: Sequence[Indices]) -> Indices:
-        first, *others = columns
-        for extent, column in zip(self.shape[1:], others, strict=True):
+        first, *rest = columns
+        for extent, column in zip(self.shape[1:], rest, strict=True):
             first = first * extent + column
         return first
 

@@ -46,10 +46,10 @@ def exp_bounds(exponent: Fraction) -> tuple[Fraction, Fraction]:
         return Fraction(1), Fraction(1)
     halvings = max(0, math.ceil(exponent * 2).bit_length())
     argument = exponent / (1 << halvings)
-    total, term, order = Fraction(1), Fraction(1), 0
+    total, term, degree = Fraction(1), Fraction(1), 0
     while True:
-        order += 1
-        term = term * argument / order
+        degree += 1
+        term = term * argument / degree
         if term.numerator << _BITS < term.denominator:
             break
         total += term

@@ -28,11 +28,11 @@ def walsh_hadamard(vectors: NDArray[Number]) -> NDArray[Number]:
     >>> walsh_hadamard(np.array([1, 2, 3, 4])).tolist()
     [10, -2, -4, 0]
     """
-    order = vectors.shape[-1]
-    if order < 1 or order & (order - 1):
-        raise ValueError(f"expected a power of two along the last axis, got {order}")
+    length = vectors.shape[-1]
+    if length < 1 or length & (length - 1):
+        raise ValueError(f"expected a power of two along the last axis, got {length}")
     out = np.array(vectors, order="C")
-    near = min(order, _STRETCH)
+    near = min(length, _STRETCH)
     rows = out.reshape(-1, near)
     step = _STRETCH // near
     spare = np.empty((2, min(step, len(rows)), near), dtype=out.dtype)
@@ -48,7 +48,7 @@ def walsh_hadamard(vectors: NDArray[Number]) -> NDArray[Number]:
             np.subtract(pairs[..., 0], pairs[..., 1], out=current[:, half:])
         some[...] = current
     reach = near
-    while reach < order:
+    while reach < length:
         for low, high in out.reshape(-1, 2, reach // near, near):
             _combine(low, high, spare[0, 0])
         reach *= 2
@@ -79,7 +79,7 @@ def positive(rows: NDArray[np.int64], positions: NDArray[np.int64]) -> NDArray[n
 
 
 def move_to_sign(
-    rows: NDArray[np.int64], positions: NDArray[np.int64], wanted: NDArray[np.bool_]
+    rows: NDArray[np.int64], positions: NDArray[np.int64], signs: NDArray[np.bool_]
 ) -> NDArray[np.int64]:
     """Return each position, moved if `H[row, position]` lacks the wanted sign (True is +1).
 
@@ -88,4 +88,4 @@ def move_to_sign(
     sign. Row 0 has one sign only, so that its positions stay.
     """
     lowest = rows & -rows
-    return positions ^ np.where(positive(rows, positions) != wanted, lowest, 0)
+    return positions ^ np.where(positive(rows, positions) != signs, lowest, 0)

@@ -134,9 +134,9 @@ class Binary(SymbolMechanism):
             )
         (q, r), (q1, r1) = self.thresholds, permanent.thresholds
         keep = Fraction(r - q, r1 - q1)
-        one = Fraction(q * r1 - r * q1, WORD * (r1 - q1))
-        others = (1 - keep - one, one)
-        if min(others) < 0 or keep >= 1:
+        likely = Fraction(q * r1 - r * q1, WORD * (r1 - q1))
+        rest = (1 - keep - likely, likely)
+        if min(rest) < 0 or keep >= 1:
             raise SpecError(key, "both further above epsilon: at 64 bits they are equal to it")
         rows = permanent.channel().rows
         extremes = [
@@ -144,7 +144,7 @@ class Binary(SymbolMechanism):
             for x, z, _ in permanent.policy.constraints()
             for y in (0, 1)
         ]
-        return permanent, MixtureChain(keep, others, tuple(e for e in extremes if e[1] > e[2]))
+        return permanent, MixtureChain(keep, rest, tuple(e for e in extremes if e[1] > e[2]))
 
     @locked_cached_property
     def decoder(self) -> CountDecoder:
@@ -160,10 +160,10 @@ class Binary(SymbolMechanism):
         return [] if unprotected is None else [unprotected]
 
 
-def _read_two(given: object, path: str) -> tuple[float, float]:
-    if not isinstance(given, list) or len(given) != 2:
-        raise SpecError(path, f"a list of two numbers above 0, got {describe(given)}")
+def _read_two(raw: object, path: str) -> tuple[float, float]:
+    if not isinstance(raw, list) or len(raw) != 2:
+        raise SpecError(path, f"a list of two numbers above 0, got {describe(raw)}")
     first, second = (
-        read_epsilon(value, f"{path}[{place}]", infinite=True) for place, value in enumerate(given)
+        read_epsilon(value, f"{path}[{place}]", infinite=True) for place, value in enumerate(raw)
     )
     return first, second

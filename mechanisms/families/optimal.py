@@ -58,10 +58,10 @@ class Optimal(SymbolMechanism):
         settings.only(cls.id, "channel")
         # The file's policy holds for the grid's values, not for the numbers between them.
         refuse_rounding(settings.domain, settings.path)
-        given = settings.keys.get("channel")
+        raw = settings.keys.get("channel")
         path = f"{settings.path}.channel"
         with within(settings.path):
-            design = load_channel(given, settings.base)
+            design = load_channel(raw, settings.base)
         if design.policy.size != settings.domain.size:
             raise SpecError(
                 path, f"a channel of {settings.domain.size} values, got {design.policy.size}"
@@ -110,8 +110,8 @@ class Optimal(SymbolMechanism):
         reports = np.empty(len(values), dtype=np.int64)
         for value in np.unique(values).tolist():
             outputs, ends = self._intervals[value]
-            own = np.flatnonzero(values == value) if len(values) > 1 else slice(None)
-            reports[own] = outputs[np.searchsorted(ends, words[own], side="right")]
+            places = np.flatnonzero(values == value) if len(values) > 1 else slice(None)
+            reports[places] = outputs[np.searchsorted(ends, words[places], side="right")]
         return reports
 
     @cached_property
@@ -197,7 +197,7 @@ class SharedChain(MixtureChain):
 
 
 def _permanent_channel(
-    design: DesignedChannel, given: object
+    design: DesignedChannel, raw: object
 ) -> tuple[DesignedChannel, int, SharedChain]:
     """Return the channel of a permanent draw, its share in units of 2^-64, and the chain.
 
@@ -207,10 +207,10 @@ def _permanent_channel(
     the permanent one with probability lambda, and otherwise drawn from beta. The share is the
     largest with which Q1 keeps its budgets, which are those of the file times one factor.
 
-    `given` is the budget of the permanent draw for the two values that the file protects least.
+    `raw` is the budget of the permanent draw for the two values that the file protects least.
 
     Raises:
-        SpecError: if `given` is not above the file's largest budget, or the policy is one of
+        SpecError: if `raw` is not above the file's largest budget, or the policy is one of
             localized information privacy or leaves pairs unprotected.
     """
     policy = design.policy
@@ -221,27 +221,27 @@ def _permanent_channel(
             "unprotected: hold = H repeats its reports",
         )
     largest = policy.largest_loss()
-    epsilon = budget(read_larger(given, float(largest)))
+    epsilon = budget(read_larger(raw, float(largest)))
     allowed = policy.scaled(epsilon / largest)
     shared = [min(column) for column in zip(*design.weights, strict=True)]
     share = int(_largest_share(design, shared, allowed) * WORD)
-    taken = [weight * share >> 64 for weight in shared]
-    left = WORD - sum(taken)
-    if left == WORD:
+    floors = [weight * share >> 64 for weight in shared]
+    rest = WORD - sum(floors)
+    if rest == WORD:
         raise too_near()
     rows = tuple(
-        tuple(weight - less for weight, less in zip(row, taken, strict=True))
+        tuple(weight - less for weight, less in zip(row, floors, strict=True))
         for row in design.weights
     )
-    permanent = DesignedChannel(allowed, rows, design.prior, total=left)
+    permanent = DesignedChannel(allowed, rows, design.prior, total=rest)
     if permanent.channel.satisfies(allowed) is not None:
         raise too_near()
     columns = [(max(column), min(column)) for column in zip(*rows, strict=True)]
     chain = SharedChain(
-        keep=Fraction(left, WORD),
-        others=tuple(Fraction(weight, WORD) for weight in taken),
+        keep=Fraction(rest, WORD),
+        others=tuple(Fraction(weight, WORD) for weight in floors),
         extremes=tuple(
-            (y, Fraction(more, left), Fraction(less, left))
+            (y, Fraction(more, rest), Fraction(less, rest))
             for y, (more, less) in enumerate(columns)
             if more > less
         ),

@@ -155,7 +155,7 @@ def blend_of(
         SpecError: if both budgets have the same thresholds.
     """
     try:
-        return Blend.between(*reports, permanent=permanent, once=once)
+        return Blend.between(*reports, permanent=permanent, single=once)
     except ValueError:
         raise too_near() from None
 

@@ -134,13 +134,13 @@ def _put(made: Path, path: Path) -> None:
 def _check(database: sqlite3.Connection, path: Path) -> None:
     database.execute("BEGIN")
     try:
-        found = _number(database, "application_id"), _number(database, "user_version")
+        numbers = _number(database, "application_id"), _number(database, "user_version")
         expected_bytes = _number(database, "page_count") * _number(database, "page_size")
         # While this transaction reads, nobody else writes to the file.
         found_bytes = path.stat().st_size
     finally:
         database.execute("ROLLBACK")
-    if found != (_APPLICATION, _VERSION):
+    if numbers != (_APPLICATION, _VERSION):
         raise LedgerError(
             f"{path}: expected a ledger of version {_VERSION}, or no file; got another file of "
             f"{found_bytes} bytes"

@@ -174,7 +174,9 @@ class Ledger:
         """Do the same as `release` for a value given by its index in `0..k-1`."""
         values = spec.mechanism.check_values(np.array([index]))
         source = entropy or SystemEntropy()
-        return self._release(spec, time_ms, lambda one: one.randomise(values, source), source)
+        return self._release(
+            spec, time_ms, lambda mechanism: mechanism.randomise(values, source), source
+        )
 
     def _release(
         self,
@@ -185,17 +187,17 @@ class Ledger:
     ) -> Release:
         cut_ms, start_ms = self._window(spec, time_ms)
         with self._store.reading():
-            kept = self._kept(spec, start_ms)
-        if kept is not None:
-            return kept
+            release = self._kept(spec, start_ms)
+        if release is not None:
+            return release
         share = self._terms.share(spec, start_ms)
         if share is not None and not self._is_drawn(spec, share, start_ms):
             raise SkippedError(spec.name, reports=share.reports, windows=share.windows)
         with self._store.writing():
             # Another process may have come first.
-            kept = self._kept(spec, start_ms)
-            if kept is not None:
-                return kept
+            release = self._kept(spec, start_ms)
+            if release is not None:
+                return release
             self._terms.charge(self._store, spec, start_ms)
             if spec.hold is None:
                 payload = spec.mechanism.encode(draw(spec.mechanism))
@@ -284,7 +286,7 @@ def _forgotten(spec: CollectionSpec) -> LedgerError:
     )
 
 
-def _read_spread(given: bool | str) -> Spread | None:
-    if given not in (True, False, "rolling"):
+def _read_spread(raw: bool | str) -> Spread | None:
+    if raw not in (True, False, "rolling"):
         raise LedgerError('spread: expected True, False or "rolling"')
-    return "rolling" if given == "rolling" else "fresh" if given else None
+    return "rolling" if raw == "rolling" else "fresh" if raw else None

@@ -37,19 +37,22 @@ class Spent:
         """Return losses as exact fractions and as floats rounded up."""
         windows: list[Json] = [
             {
-                "collection": one.collection,
-                "fingerprint": one.fingerprint.hex(),
-                "window": {"start": format_time(one.start_ms), "end": format_time(one.end_ms)},
-                "spent": float_above(one.loss),
-                "exact": str(one.loss),
-                **({"reports": one.reports} if one.reports > 1 else {}),
+                "collection": window.collection,
+                "fingerprint": window.fingerprint.hex(),
+                "window": {
+                    "start": format_time(window.start_ms),
+                    "end": format_time(window.end_ms),
+                },
+                "spent": float_above(window.loss),
+                "exact": str(window.loss),
+                **({"reports": window.reports} if window.reports > 1 else {}),
             }
-            for one in self.windows
+            for window in self.windows
         ]
         return {"spent": float_above(self.total), "exact": str(self.total), "windows": windows}
 
 
-def read_budget(given: Fraction | float | str) -> Fraction:
+def read_budget(budget: Fraction | float | str) -> Fraction:
     """Return a budget as the decimal that was written.
 
     Raises:
@@ -58,7 +61,7 @@ def read_budget(given: Fraction | float | str) -> Fraction:
     >>> read_budget(0.3), read_budget("1/3")
     (Fraction(3, 10), Fraction(1, 3))
     """
-    numerator, fraction, denominator = str(given).partition("/")
+    numerator, fraction, denominator = str(budget).partition("/")
     try:
         number = read_decimal(numerator) / (read_decimal(denominator) if fraction else 1)
     except (ValueError, ZeroDivisionError):
@@ -72,11 +75,16 @@ def read_spent(store: LedgerStore, span_ms: tuple[int, int] | None) -> Spent:
     """Return what the windows that overlap a span, or all windows, have spent."""
     windows = [
         WindowSpent(
-            known.name, fingerprint, one.start_ms, one.end_ms, known.loss, reports=one.reports
+            known.name,
+            fingerprint,
+            window.start_ms,
+            window.end_ms,
+            known.loss,
+            reports=window.reports,
         )
         for fingerprint, known in store.specs().items()
-        for one in store.charged(fingerprint, span_ms, window_ms=known.window_ms)
+        for window in store.charged(fingerprint, span_ms, window_ms=known.window_ms)
     ]
-    windows.sort(key=lambda one: (one.start_ms, one.fingerprint))
-    total = sum((one.loss for one in windows), Fraction(0))
+    windows.sort(key=lambda window: (window.start_ms, window.fingerprint))
+    total = sum((window.loss for window in windows), Fraction(0))
     return Spent(total, tuple(windows))

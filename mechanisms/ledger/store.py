@@ -118,7 +118,7 @@ class LedgerStore:
         if row is None:
             return None
         *_, windows, reports = key
-        numbers = [int(one) for one in str(row[0]).split(",") if one.isdecimal()]
+        numbers = [int(number) for number in str(row[0]).split(",") if number.isdecimal()]
         if len(set(numbers)) != reports or max(numbers, default=windows) >= windows:
             raise LedgerError(
                 f"{self.path}: expected {reports} of {windows} windows drawn: the file is damaged"
@@ -168,14 +168,14 @@ class LedgerStore:
 
     @property
     def _holds(self) -> bool:
-        asked = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'held'"
-        return self._db.execute(asked).fetchone() is not None
+        query = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'held'"
+        return self._db.execute(query).fetchone() is not None
 
     def _is_held(self, fingerprint: bytes) -> bool:
         if not self._holds:
             return False
-        asked = "SELECT 1 FROM held WHERE fingerprint = ?"
-        return self._db.execute(asked, (fingerprint,)).fetchone() is not None
+        query = "SELECT 1 FROM held WHERE fingerprint = ?"
+        return self._db.execute(query, (fingerprint,)).fetchone() is not None
 
     def find(self, fingerprint: bytes, start_ms: int) -> Row | None:
         """Return the report of a window, or None if there was none."""

@@ -111,34 +111,32 @@ class Terms:
                     f"{spec.name}: expected no spread with hold, whose reports of an epoch cost no "
                     "more than one: it reports in every window"
                 )
-        windows_ms = {fingerprint: one for fingerprint, (_, one) in self.specs.items()}
-        if any(horizon_ms // one > MAX_SPREAD_WINDOWS for one in windows_ms.values()):
+        windows_ms = {fingerprint: window_ms for fingerprint, (_, window_ms) in self.specs.items()}
+        if any(horizon_ms // window_ms > MAX_SPREAD_WINDOWS for window_ms in windows_ms.values()):
             raise LedgerError(
                 f"spread: expected a horizon of at most {MAX_SPREAD_WINDOWS:,} windows"
             )
-        found = shared_out(
-            windows_ms, horizon_ms, lambda counts: self._allows(counts, self._losses)
-        )
-        if found is None:
+        plan = shared_out(windows_ms, horizon_ms, lambda counts: self._allows(counts, self._losses))
+        if plan is None:
             raise LedgerError(
                 "spread: expected a budget of at least one report of each collection in a period"
             )
-        return found
+        return plan
 
     def _divides(self, window_ms: int) -> bool:
         horizon_ms = self._horizon_ms
         return horizon_ms is None or (horizon_ms > 0 and horizon_ms % window_ms == 0)
 
-    def _read_policy(self, given: Policy) -> Policy:
+    def _read_policy(self, policy: Policy) -> Policy:
         sizes = {spec.charged.size for spec, _ in self.specs.values()}
         domains = {str(spec.domain.canonical()) for spec, _ in self.specs.values()}
-        if sizes != {given.size} or len(domains) > 1 or given.size > _MAX_COMPARED_VALUES:
+        if sizes != {policy.size} or len(domains) > 1 or policy.size > _MAX_COMPARED_VALUES:
             raise SpecError(
                 "budget",
                 f"a number, or a policy of at most {_MAX_COMPARED_VALUES} values, those of all "
-                f"collections; got one of {given.size}",
+                f"collections; got one of {policy.size}",
             )
-        return given
+        return policy
 
     def check_known(self, store: LedgerStore) -> dict[bytes, Known]:
         """Return the specs of a file, after checking that these terms can add up its reports.
@@ -147,17 +145,17 @@ class Terms:
             LedgerError: as for `Ledger`.
         """
         path, known = store.path, store.specs()
-        for fingerprint, one in known.items():
+        for fingerprint, entry in known.items():
             if fingerprint not in self.specs:
                 if self._policy is not None:
                     raise LedgerError(
-                        f"{path}: expected the spec {fingerprint.hex()} of {one.name} among the "
+                        f"{path}: expected the spec {fingerprint.hex()} of {entry.name} among the "
                         "collections, because the file holds reports of it"
                     )
-            elif self.specs[fingerprint][1] != one.window_ms:
+            elif self.specs[fingerprint][1] != entry.window_ms:
                 raise LedgerError(
-                    f"{path}: expected windows of {one.window_ms} ms for {one.name}, as before, "
-                    f"got {self.specs[fingerprint][1]} ms"
+                    f"{path}: expected windows of {entry.window_ms} ms for {entry.name}, as "
+                    f"before, got {self.specs[fingerprint][1]} ms"
                 )
         return known
 
@@ -224,23 +222,27 @@ class Terms:
         self._check_round(spec, start_ms)
         if self._is_charged(store, spec, start_ms):
             return
-        losses = {fingerprint: one.loss for fingerprint, one in known.items()} | self._losses
-        asked = losses[spec.fingerprint]
+        losses = {
+            fingerprint: known_spec.loss for fingerprint, known_spec in known.items()
+        } | self._losses
+        loss = losses[spec.fingerprint]
         for before in self._stretches(store, known, start_ms):
             if not self._allows(before + Counter([spec.fingerprint]), losses):
-                spent = sum((n * losses[one] for one, n in before.items()), Fraction(0))
-                raise BudgetError(spec.name, spent=spent, asked=asked, allowed=self._limit)
+                spent = sum(
+                    (n * losses[fingerprint] for fingerprint, n in before.items()), Fraction(0)
+                )
+                raise BudgetError(spec.name, spent=spent, asked=loss, allowed=self._limit)
         if spec.fingerprint not in known:
-            store.add_spec(Known(spec.fingerprint, spec.name, self.window_ms(spec), asked))
+            store.add_spec(Known(spec.fingerprint, spec.name, self.window_ms(spec), loss))
 
     def _check_round(self, spec: CollectionSpec, start_ms: int) -> None:
         """Refuse a window other than that of the spec's round."""
-        asked = None if spec.words is None else spec.words.round
-        own = start_ms, start_ms + self.window_ms(spec)
-        if asked is not None and (asked.start_ms, asked.end_ms) != own:
+        current = None if spec.words is None else spec.words.round
+        window = start_ms, start_ms + self.window_ms(spec)
+        if current is not None and (current.start_ms, current.end_ms) != window:
             raise LedgerError(
-                f"{spec.name}: expected a time in the window of round {asked.number}, from "
-                f"{format_time(asked.start_ms)} to {format_time(asked.end_ms)}"
+                f"{spec.name}: expected a time in the window of round {current.number}, from "
+                f"{format_time(current.start_ms)} to {format_time(current.end_ms)}"
             )
 
     def _is_charged(self, store: LedgerStore, spec: CollectionSpec, start_ms: int) -> bool:
@@ -250,13 +252,13 @@ class Terms:
             return False
         span, window_ms = self.period(start_ms), self.window_ms(spec)
         charged = store.charged(spec.fingerprint, span, window_ms=window_ms)
-        return any(one.start_ms == epoch.start_ms for one in charged)
+        return any(window.start_ms == epoch.start_ms for window in charged)
 
     def _allows(self, counts: Mapping[bytes, int], losses: Mapping[bytes, Fraction]) -> bool:
         """Return whether these numbers of reports of each spec together are within the budget."""
         if self._policy is not None:
             return first_beyond(self._added_up(counts), self._policy) is None
-        spent = sum((n * losses[one] for one, n in counts.items()), Fraction(0))
+        spent = sum((n * losses[fingerprint] for fingerprint, n in counts.items()), Fraction(0))
         return self._limit is None or spent <= self._limit
 
     def _stretches(
@@ -272,22 +274,27 @@ class Terms:
         if self._spread != "rolling" or horizon_ms is None:
             span = self.period(start_ms)
             yield Counter(
-                {one: store.count(one, span, window_ms=known[one].window_ms) for one in known}
+                {
+                    fingerprint: store.count(
+                        fingerprint, span, window_ms=known[fingerprint].window_ms
+                    )
+                    for fingerprint in known
+                }
             )
             return
         span = start_ms - horizon_ms + 1, start_ms + horizon_ms
         charged = [
-            (start, one, row.window_ms if horizon_ms % row.window_ms else 1)
-            for one, row in known.items()
+            (start, fingerprint, row.window_ms if horizon_ms % row.window_ms else 1)
+            for fingerprint, row in known.items()
             # Longer windows, of an earlier configuration, count in all spans that they overlap.
             for start in store.starts(
-                one, span, window_ms=row.window_ms if horizon_ms % row.window_ms else 1
+                fingerprint, span, window_ms=row.window_ms if horizon_ms % row.window_ms else 1
             )
         ]
         firsts = {start for start, *_ in charged if span[0] <= start < start_ms}
         for first in {span[0], start_ms, *firsts}:
             yield Counter(
-                one
-                for start, one, length in charged
+                fingerprint
+                for start, fingerprint, length in charged
                 if start < first + horizon_ms and start + length > first
             )

@@ -35,7 +35,7 @@ class AttributesPolicy(Policy):
 
     @property
     def size(self) -> int:
-        return sum(part.size for part in self.parts)
+        return sum(policy.size for policy in self.parts)
 
     def entry(self, value: int, other: int) -> Fraction | None:
         starts = self._starts
@@ -45,29 +45,31 @@ class AttributesPolicy(Policy):
     def records(self, record: tuple[int, ...], other: tuple[int, ...]) -> Fraction | None:
         """Return what two records lose, given their values of all attributes; None if unbounded."""
         entries = [
-            part.entry(x, z) for part, x, z in zip(self.parts, record, other, strict=True) if x != z
+            policy.entry(x, z)
+            for policy, x, z in zip(self.parts, record, other, strict=True)
+            if x != z
         ]
         bounded = [entry for entry in entries if entry is not None]
         return max(bounded, default=Fraction(0)) if len(bounded) == len(entries) else None
 
     @property
     def unprotected_pairs(self) -> int:
-        across = self.size**2 - sum(part.size**2 for part in self.parts)
-        return across + sum(part.unprotected_pairs for part in self.parts)
+        across = self.size**2 - sum(policy.size**2 for policy in self.parts)
+        return across + sum(policy.unprotected_pairs for policy in self.parts)
 
     @property
     def unprotected(self) -> str:
-        own = [
-            f"{name}: {part.unprotected}"
-            for name, part in self.members.items()
-            if part.unprotected is not None
+        texts = [
+            f"{name}: {policy.unprotected}"
+            for name, policy in self.members.items()
+            if policy.unprotected is not None
         ]
-        return "; ".join(["which attribute was drawn, whatever the values are", *own])
+        return "; ".join(["which attribute was drawn, whatever the values are", *texts])
 
     def pairs(self) -> Iterator[tuple[int, int]]:
         """Yield the pairs of each attribute; between two attributes there is no budget."""
-        for start, part in zip(self._starts, self.parts, strict=True):
-            for value, other in part.pairs():
+        for start, policy in zip(self._starts, self.parts, strict=True):
+            for value, other in policy.pairs():
                 yield start + value, start + other
 
     @property
@@ -75,16 +77,16 @@ class AttributesPolicy(Policy):
         return dict(zip(self.names, self.parts, strict=True))
 
     def largest_loss(self) -> Fraction:
-        return max(part.largest_loss() for part in self.parts)
+        return max(policy.largest_loss() for policy in self.parts)
 
     def describe(self) -> dict[str, Json]:
         return {
             "kind": "attributes",
             "size": self.size,
             "records": "the largest entry of their attributes",
-            "attributes": {name: part.describe() for name, part in self.members.items()},
+            "attributes": {name: policy.describe() for name, policy in self.members.items()},
         }
 
     @property
     def _starts(self) -> list[int]:
-        return list(accumulate((part.size for part in self.parts[:-1]), initial=0))
+        return list(accumulate((policy.size for policy in self.parts[:-1]), initial=0))

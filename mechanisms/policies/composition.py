@@ -73,8 +73,8 @@ class SumPolicy(Policy):
 
     @property
     def unprotected(self) -> str | None:
-        said = [text for policy in self._taken if (text := policy.unprotected) is not None]
-        return "; ".join(dict.fromkeys(said)) or None
+        texts = [text for policy in self._taken if (text := policy.unprotected) is not None]
+        return "; ".join(dict.fromkeys(texts)) or None
 
     def describe(self) -> dict[str, Json]:
         terms: list[Json] = [

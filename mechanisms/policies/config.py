@@ -16,7 +16,7 @@ from ldpstream.mechanisms.policies.metric import MetricPolicy, check_p
 from ldpstream.mechanisms.policies.policy import BlockPolicy, HighLowPolicy, Policy
 
 
-def read_policy(given: object, *, domain: Domain, epsilon: object, base: Path, path: str) -> Policy:
+def read_policy(raw: object, *, domain: Domain, epsilon: object, base: Path, path: str) -> Policy:
     """Return the policy of a `policy` table over the values of a domain.
 
     The table has one of these forms; `epsilon` is the collection's, as parsed, or None:
@@ -37,16 +37,16 @@ def read_policy(given: object, *, domain: Domain, epsilon: object, base: Path, p
         SpecError: naming the key, or the line and column of a file, and what was expected.
     """
     key = f"{path}.policy"
-    table = given if isinstance(given, dict) else {}
+    table = raw if isinstance(raw, dict) else {}
     form = next((form for form in _FORMS if form in table), None)
     if form is None:
-        raise SpecError(key, f"a table with one of {', '.join(_FORMS)}, got {describe(given)}")
+        raise SpecError(key, f"a table with one of {', '.join(_FORMS)}, got {describe(raw)}")
     forms = _METRICS if form == "metric" else _FORMS
     name = table[form] if form == "metric" else form
     if not isinstance(name, str) or name not in forms:
         raise SpecError(f"{key}.metric", f"one of {', '.join(forms)}, got {describe(name)}")
     read, keys = forms[name]
-    check_keys(given, keys, key)
+    check_keys(raw, keys, key)
     if read is not _lp:
         refuse_rounding(domain, path)
     return read(_Given(table, domain, epsilon, base, path))
@@ -80,72 +80,72 @@ class _Given:
             )
 
 
-def _file(given: _Given) -> Policy:
-    given.refuse_epsilon()
-    with within(f"{given.path}.policy"):
-        return read_matrix(given.table["file"], given.base, size=given.domain.size)
+def _file(setting: _Given) -> Policy:
+    setting.refuse_epsilon()
+    with within(f"{setting.path}.policy"):
+        return read_matrix(setting.table["file"], setting.base, size=setting.domain.size)
 
 
-def _matrix(given: _Given) -> Policy:
-    given.refuse_epsilon()
+def _matrix(setting: _Given) -> Policy:
+    setting.refuse_epsilon()
     try:
-        return MatrixPolicy.of(given.table["matrix"], size=given.domain.size)
+        return MatrixPolicy.of(setting.table["matrix"], size=setting.domain.size)
     except SpecError as error:
         place = error.path.removeprefix("policy")
-        raise SpecError(f"{given.path}.policy.matrix{place}", error.expected) from None
+        raise SpecError(f"{setting.path}.policy.matrix{place}", error.expected) from None
 
 
-def _graph(given: _Given) -> Policy:
-    directed = given.table.get("directed", False)
-    key = f"{given.path}.policy"
+def _graph(setting: _Given) -> Policy:
+    directed = setting.table.get("directed", False)
+    key = f"{setting.path}.policy"
     if not isinstance(directed, bool):
         raise SpecError(f"{key}.directed", f"true or false, got {describe(directed)}")
-    epsilon = None if given.epsilon is None else budget(given.read_epsilon())
+    epsilon = None if setting.epsilon is None else budget(setting.read_epsilon())
     with within(key):
         return read_edges(
-            given.table.get("file"),
-            given.base,
-            domain=given.domain,
+            setting.table.get("file"),
+            setting.base,
+            domain=setting.domain,
             epsilon=epsilon,
             directed=directed,
         )
 
 
-def _lp(given: _Given) -> Policy:
-    key, domain, metric = f"{given.path}.policy", given.domain, given.table["metric"]
+def _lp(setting: _Given) -> Policy:
+    key, domain, metric = f"{setting.path}.policy", setting.domain, setting.table["metric"]
     if not domain.ordered:
         raise SpecError(
-            f"{given.path}.domain",
+            f"{setting.path}.domain",
             f"an ordered domain with {metric} (size, sizes, grid or interval), got labels",
         )
-    p = {"l1": 1, "l2": 2}.get(str(metric), given.table.get("p"))
-    scale = _scale(given.table.get("scale"), f"{key}.scale")
-    epsilon = read_step_epsilon(given.need_epsilon(), domain, f"{given.path}.epsilon")
+    p = {"l1": 1, "l2": 2}.get(str(metric), setting.table.get("p"))
+    scale = _scale(setting.table.get("scale"), f"{key}.scale")
+    epsilon = read_step_epsilon(setting.need_epsilon(), domain, f"{setting.path}.epsilon")
     with within(key):
         return MetricPolicy(
             epsilon, domain.shape, domain.widths, domain.rounded, p=check_p(p), scale=scale
         )
 
 
-def _scale(given: object, path: str) -> tuple[float, ...] | None:
-    if given is None:
+def _scale(raw: object, path: str) -> tuple[float, ...] | None:
+    if raw is None:
         return None
-    if not isinstance(given, list):
-        raise SpecError(path, f"a list of numbers above 0, got {describe(given)}")
-    return tuple(read_epsilon(factor, f"{path}[{axis}]") for axis, factor in enumerate(given))
+    if not isinstance(raw, list):
+        raise SpecError(path, f"a list of numbers above 0, got {describe(raw)}")
+    return tuple(read_epsilon(factor, f"{path}[{axis}]") for axis, factor in enumerate(raw))
 
 
-def _blocks(given: _Given) -> Policy:
-    epsilon = given.read_epsilon()
-    key = f"{given.path}.policy.blocks"
-    return BlockPolicy(epsilon, parse_blocks(given.table["blocks"], given.domain, key))
+def _blocks(setting: _Given) -> Policy:
+    epsilon = setting.read_epsilon()
+    key = f"{setting.path}.policy.blocks"
+    return BlockPolicy(epsilon, parse_blocks(setting.table["blocks"], setting.domain, key))
 
 
-def _sensitive(given: _Given) -> Policy:
-    epsilon = given.read_epsilon()
-    key = f"{given.path}.policy.sensitive"
-    sensitive = read_sensitive(given.table["sensitive"], given.domain, key)
-    return HighLowPolicy(epsilon, given.domain.size, sensitive)
+def _sensitive(setting: _Given) -> Policy:
+    epsilon = setting.read_epsilon()
+    key = f"{setting.path}.policy.sensitive"
+    sensitive = read_sensitive(setting.table["sensitive"], setting.domain, key)
+    return HighLowPolicy(epsilon, setting.domain.size, sensitive)
 
 
 _Reader = Callable[[_Given], Policy]
@@ -169,17 +169,17 @@ _FORMS: Mapping[str, tuple[_Reader, frozenset[str]]] = MappingProxyType(
 )
 
 
-def read_sensitive(given: object, domain: Domain, path: str) -> frozenset[int]:
+def read_sensitive(raw: object, domain: Domain, path: str) -> frozenset[int]:
     """Return the indices of the values that a list of labels names as sensitive.
 
     Raises:
         SpecError: if there is none, one is listed twice, or one is outside the domain.
     """
-    if not isinstance(given, list) or not given:
-        got = "nothing" if given is None else describe(given)
+    if not isinstance(raw, list) or not raw:
+        got = "nothing" if raw is None else describe(raw)
         raise SpecError(path, f"a list of at least one value to protect, got {got}")
     try:
-        indices = domain.index(given).tolist()
+        indices = domain.index(raw).tolist()
     except ValueOutsideDomainError as error:
         raise SpecError(f"{path}[{error.position}]", error.expected) from None
     if len(set(indices)) < len(indices):
@@ -199,7 +199,7 @@ def refuse_rounding(domain: Domain, path: str) -> None:
         raise SpecError(f"{path}.domain.rounding", "a mechanism with a budget for each step")
 
 
-def read_step_epsilon(given: object, domain: Domain, path: str) -> float:
+def read_step_epsilon(raw: object, domain: Domain, path: str) -> float:
     """Return the budget of one index step of an ordered domain, added over steps and dimensions.
 
     This is `epsilon`; if numbers are rounded at random, it is `log(1 + epsilon)`, rounded down, so
@@ -209,7 +209,7 @@ def read_step_epsilon(given: object, domain: Domain, path: str) -> float:
     Raises:
         SpecError: if epsilon is not a finite number above 0.
     """
-    epsilon = read_epsilon(given, path)
+    epsilon = read_epsilon(raw, path)
     if not domain.rounded:
         return epsilon
     step, _ = log_bounds(1 + budget(epsilon))

@@ -11,7 +11,7 @@ from ldpstream.mechanisms.policies.graph import Edge, GraphPolicy
 from ldpstream.mechanisms.policies.matrix import MatrixPolicy
 
 
-def read_matrix(given: object, base: Path, *, size: int) -> MatrixPolicy:
+def read_matrix(raw: object, base: Path, *, size: int) -> MatrixPolicy:
     """Return the matrix of a CSV file without a header: one row a line, in the domain's order.
 
     Budgets are decimal numbers or `inf`; the diagonal is 0. The path is relative to `base`.
@@ -23,7 +23,7 @@ def read_matrix(given: object, base: Path, *, size: int) -> MatrixPolicy:
     if size > MAX_LISTED_VALUES:
         raise SpecError("file", f"a domain of at most {MAX_LISTED_VALUES} values, got {size}")
     rows: list[tuple[Fraction | None, ...]] = []
-    for where, row in read_rows(given, base):
+    for where, row in read_rows(raw, base):
         if len(row) != size:
             raise SpecError(where, f"{size} budgets, one for each value, got {len(row)}")
         if len(rows) == size:
@@ -40,7 +40,7 @@ def read_matrix(given: object, base: Path, *, size: int) -> MatrixPolicy:
 
 
 def read_edges(
-    given: object, base: Path, *, domain: Domain, epsilon: Fraction | None, directed: bool = False
+    raw: object, base: Path, *, domain: Domain, epsilon: Fraction | None, directed: bool = False
 ) -> GraphPolicy:
     """Return the graph of a CSV file without a header: one edge a line, two labels and a budget.
 
@@ -55,7 +55,7 @@ def read_edges(
     dimensions = len(domain.shape)
     edges: list[Edge] = []
     columns = 0
-    for where, row in read_rows(given, base):
+    for where, row in read_rows(raw, base):
         columns = columns or len(row)
         if len(row) != columns or len(row) not in (2 * dimensions, 2 * dimensions + 1):
             raise SpecError(where, f"{_columns(dimensions)}, on every line or on none")

@@ -65,11 +65,11 @@ class GraphPolicy(Policy):
     @cached_property
     def arcs(self) -> dict[tuple[int, int], Fraction]:
         """The budget of each ordered pair that an edge joins; pairs ascend."""
-        found: dict[tuple[int, int], Fraction] = {}
+        arcs: dict[tuple[int, int], Fraction] = {}
         for start, end, length in self.edges:
             for pair in [(start, end)] if self.directed else [(start, end), (end, start)]:
-                found[pair] = min(length, found.get(pair, length))
-        return dict(sorted(found.items()))
+                arcs[pair] = min(length, arcs.get(pair, length))
+        return dict(sorted(arcs.items()))
 
     def entry(self, value: int, other: int) -> Fraction | None:
         length = self._lengths(value).get(other)
@@ -164,21 +164,21 @@ class GraphPolicy(Policy):
 
     def __getstate__(self) -> dict[str, object]:
         # A cache cannot be pickled, as is done for proofs and costly answers in another process.
-        return {name: kept for name, kept in vars(self).items() if name != "_lengths"}
+        return {name: value for name, value in vars(self).items() if name != "_lengths"}
 
     def _shortest(self, source: int) -> dict[int, int]:
         """Return the length of the shortest path to every reachable value (Dijkstra)."""
-        found: dict[int, int] = {}
+        lengths: dict[int, int] = {}
         waiting = [(0, source)]
         while waiting:
             length, value = heapq.heappop(waiting)
-            if value in found:
+            if value in lengths:
                 continue
-            found[value] = length
+            lengths[value] = length
             for other, step in self._successors[value].items():
-                if other not in found:
+                if other not in lengths:
                     heapq.heappush(waiting, (length + step, other))
-        return found
+        return lengths
 
 
 def _reachable_pairs(successors: _Successors) -> int:
@@ -233,21 +233,21 @@ def _components(successors: _Successors) -> tuple[list[int], int]:
 
 def _finished(successors: _Successors) -> list[int]:
     """Return the values in the order in which a depth-first search completes them."""
-    seen = [False] * len(successors)
-    order: list[int] = []
+    visited = [False] * len(successors)
+    finished: list[int] = []
     for root in range(len(successors)):
-        if seen[root]:
+        if visited[root]:
             continue
-        seen[root] = True
+        visited[root] = True
         path = [(root, iter(successors[root]))]
         while path:
             x, ends = path[-1]
             for end in ends:
-                if not seen[end]:
-                    seen[end] = True
+                if not visited[end]:
+                    visited[end] = True
                     path.append((end, iter(successors[end])))
                     break
             else:
                 path.pop()
-                order.append(x)
-    return order
+                finished.append(x)
+    return finished

@@ -71,18 +71,18 @@ _Uniform = BlockPolicy | HighLowPolicy
 """Policies whose finite budgets are all equal."""
 
 
-def _first_unprotected(stronger: _Uniform, values: Indices, others: Indices) -> Pairs:
+def _first_unprotected(stronger: _Uniform, values: Indices, partners: Indices) -> Pairs:
     """Yield the first unprotected pair, or else any pair, since all finite budgets are equal."""
     if values.size:
-        place = int(np.argmax(~stronger.protects(values, others)))
-        yield int(values[place]), int(others[place])
+        place = int(np.argmax(~stronger.protects(values, partners)))
+        yield int(values[place]), int(partners[place])
 
 
 def _in_blocks(stronger: _Uniform, weaker: BlockPolicy) -> Pairs:
     """Yield the one that decides of neighbours in a block, in both directions: of all chains."""
     of = weaker.blocks.of_value
-    order = np.argsort(of, kind="stable")
-    first, second = order[:-1], order[1:]
+    by_block = np.argsort(of, kind="stable")
+    first, second = by_block[:-1], by_block[1:]
     same = of[first] == of[second]
     first, second = first[same], second[same]
     both = np.concatenate([first, second]), np.concatenate([second, first])
@@ -95,10 +95,10 @@ def _from_sensitive(stronger: _Uniform, weaker: HighLowPolicy) -> Pairs:
     These are one sensitive value with every other value, and each sensitive one with some other.
     """
     sensitive = np.array(sorted(weaker.sensitive), dtype=np.int64)
-    others = np.delete(np.arange(weaker.size), sensitive[:1])
+    partners = np.delete(np.arange(weaker.size), sensitive[:1])
     beside = (sensitive + 1) % weaker.size
-    first = np.concatenate([np.full(others.size, sensitive[:1]), sensitive])
-    return _first_unprotected(stronger, first, np.concatenate([others, beside]))
+    first = np.concatenate([np.full(partners.size, sensitive[:1]), sensitive])
+    return _first_unprotected(stronger, first, np.concatenate([partners, beside]))
 
 
 def _single_steps(stronger: _Uniform, weaker: MetricPolicy) -> Pairs:
@@ -131,25 +131,25 @@ def _differences(stronger: MetricPolicy, weaker: MetricPolicy) -> Pairs | None:
 def _farthest_in_blocks(stronger: MetricPolicy, weaker: BlockPolicy) -> Pairs:
     """Yield, for each block, one pair for each vector of steps between its outermost values."""
     of = weaker.blocks.of_value
-    order = np.argsort(of, kind="stable")
-    coordinates = np.stack(np.unravel_index(order, stronger.shape), axis=1)
+    by_block = np.argsort(of, kind="stable")
+    coordinates = np.stack(np.unravel_index(by_block, stronger.shape), axis=1)
     start = 0
     for count in weaker.blocks.sizes.tolist():
         members = slice(start, start + count)
         start += count
         if count > 1:
-            yield from _farthest(order[members], coordinates[members], stronger.shape)
+            yield from _farthest(by_block[members], coordinates[members], stronger.shape)
 
 
 def _farthest(values: Indices, points: Indices, shape: tuple[int, ...]) -> Pairs:
-    kept = _outermost(points)
-    values, points = values[kept], points[kept]
-    seen = np.zeros(int(np.prod(shape)), dtype=np.bool_)
+    outermost = _outermost(points)
+    values, points = values[outermost], points[outermost]
+    visited = np.zeros(int(np.prod(shape)), dtype=np.bool_)
     for value, point in zip(values.tolist(), points, strict=True):
         steps = np.ravel_multi_index(tuple(np.abs(points - point).T), shape)
-        for other in np.flatnonzero(~seen[steps]).tolist():
+        for other in np.flatnonzero(~visited[steps]).tolist():
             if values[other] != value:
-                seen[steps[other]] = True
+                visited[steps[other]] = True
                 yield value, int(values[other])
 
 
@@ -159,18 +159,18 @@ def _outermost(points: Indices) -> Indices:
     A norm is convex: a point between two others on a line along an axis is closer to any third
     point than one of these two. Points between others are dropped until there are none.
     """
-    kept = np.arange(len(points))
+    places = np.arange(len(points))
     while True:
-        before = len(kept)
+        before = len(places)
         for axis in range(points.shape[1]):
-            here = points[kept]
+            here = points[places]
             rest = np.delete(here, axis, axis=1)
-            order = np.lexsort((here[:, axis], *rest.T))
-            new_line = np.any(np.diff(rest[order], axis=0) != 0, axis=1)
+            ranking = np.lexsort((here[:, axis], *rest.T))
+            new_line = np.any(np.diff(rest[ranking], axis=0) != 0, axis=1)
             ends = np.append(True, new_line) | np.append(new_line, True)
-            kept = kept[order[ends]]
-        if len(kept) == before:
-            return kept
+            places = places[ranking[ends]]
+        if len(places) == before:
+            return places
 
 
 def _farthest_from_sensitive(stronger: MetricPolicy, weaker: HighLowPolicy) -> Pairs:

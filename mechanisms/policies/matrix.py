@@ -52,8 +52,8 @@ class MatrixPolicy(Policy):
                         f"policy[{x}][{other}]", f"a budget of at least 0, got {float(entry)}"
                     )
             if row[x] != 0:
-                given = "inf" if row[x] is None else float(row[x] or 0)
-                raise SpecError(f"policy[{x}][{x}]", f"0 on the diagonal, got {given}")
+                budget = "inf" if row[x] is None else float(row[x] or 0)
+                raise SpecError(f"policy[{x}][{x}]", f"0 on the diagonal, got {budget}")
 
     @classmethod
     def of(cls, rows: object, *, size: int | None = None) -> Self:
@@ -169,10 +169,10 @@ def _check_size(size: int) -> None:
         raise SpecError("policy", f"a matrix of 2..{MAX_LISTED_VALUES} values, got {size}")
 
 
-def _list(given: object, path: str, expected: str) -> list[object]:
+def _list(raw: object, path: str, expected: str) -> list[object]:
     """Return a list or array as a list, with Python numbers in place of numpy's."""
-    if isinstance(given, np.ndarray) and given.ndim:
-        return list(given.tolist())
-    if not isinstance(given, Sequence) or isinstance(given, str | bytes):
-        raise SpecError(path, f"{expected}, got {describe(given)}")
-    return [entry.item() if isinstance(entry, np.generic) else entry for entry in given]
+    if isinstance(raw, np.ndarray) and raw.ndim:
+        return list(raw.tolist())
+    if not isinstance(raw, Sequence) or isinstance(raw, str | bytes):
+        raise SpecError(path, f"{expected}, got {describe(raw)}")
+    return [entry.item() if isinstance(entry, np.generic) else entry for entry in raw]

@@ -193,12 +193,12 @@ class MetricPolicy(Policy):
             steps = (
                 f"epsilon for each index step between two values, added over the dimensions{scaled}"
             )
-            apart = "epsilon/width * (|u - v| + width) in each dimension"
+            loss = "epsilon/width * (|u - v| + width) in each dimension"
         else:
             steps = (
                 f"epsilon times the L{self.p} norm of the index steps between two values{scaled}"
             )
-            apart = f"epsilon times the L{self.p} norm of (|u - v| + width)/width"
+            loss = f"epsilon times the L{self.p} norm of (|u - v| + width)/width"
         if self.widths is None:
             return steps
         widths = ", ".join(repr(width) for width in self.widths)
@@ -210,7 +210,7 @@ class MetricPolicy(Policy):
             )
         return (
             f"{steps}; two different numbers u and v are hidden from each other by at most "
-            f"{apart}{scaled and ', scaled'}, bins of width {widths}: "
+            f"{loss}{scaled and ', scaled'}, bins of width {widths}: "
             "neighbours on the two sides of a bin's edge lose a whole step"
             f"{', epsilon' if self.scale is None else ''}"
         )

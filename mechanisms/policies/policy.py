@@ -284,9 +284,9 @@ class HighLowPolicy(Policy):
         listed = np.array(sorted(self.sensitive), dtype="<i4")
         return hashlib.sha256(listed.tobytes()).hexdigest()
 
-    def protects(self, values: Indices, others: Indices) -> Bools:
+    def protects(self, values: Indices, partners: Indices) -> Bools:
         """Return which pairs have a budget, bool of the indices' shape."""
-        del others
+        del partners
         mask = np.zeros(self.size, dtype=np.bool_)
         mask[list(self.sensitive)] = True
         return mask[values]
@@ -350,10 +350,10 @@ class BlockPolicy(Policy):
             return None
         return "values in different blocks: a report reveals the block"
 
-    def protects(self, values: Indices, others: Indices) -> Bools:
+    def protects(self, values: Indices, partners: Indices) -> Bools:
         """Return which pairs have a budget, bool of the indices' shape."""
         of = self.blocks.of_value
-        return np.equal(of[values], of[others])
+        return np.equal(of[values], of[partners])
 
     def least_budgets(self) -> Iterator[Fraction]:
         yield budget(self.epsilon)
@@ -412,9 +412,9 @@ class PublicWeightPolicy(Policy):
 
     @property
     def unprotected(self) -> str:
-        own = self.values.unprotected
+        text = self.values.unprotected
         across = "values with different weights: a report reveals the weight"
-        return across if own is None else f"{across}; {own}"
+        return across if text is None else f"{across}; {text}"
 
     def pairs(self) -> Iterator[tuple[int, int]]:
         """Yield the values' pairs under each weight; between two weights there is no budget."""

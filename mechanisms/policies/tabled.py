@@ -41,34 +41,34 @@ def tabled(policy: Policy) -> Policy:
     return MatrixPolicy(tuple(map(tuple, policy.listed())))
 
 
-def read_policy_document(given: object) -> Policy:
+def read_policy_document(raw: object) -> Policy:
     """Return the policy of a document that `Policy.document` wrote.
 
     Raises:
         SpecError: if the document is invalid or has more values than a channel file may hold; paths
             begin with `policy`.
     """
-    if not isinstance(given, Mapping) or given.get("kind") not in ("lip", "graph", "matrix"):
+    if not isinstance(raw, Mapping) or raw.get("kind") not in ("lip", "graph", "matrix"):
         raise SpecError("policy", "a table of the kind lip, graph or matrix")
-    kind = given["kind"]
+    kind = raw["kind"]
     if kind == "lip":
-        return _checked(_prior_policy(given), _MAX_LIP_VALUES)
+        return _checked(_prior_policy(raw), _MAX_LIP_VALUES)
     if kind == "graph":
-        size = given.get("size")
+        size = raw.get("size")
         if not is_whole(size):
             raise SpecError("policy.size", f"a whole number, got {describe(size)}")
-        edges = tuple(_edge(edge) for edge in _list(given.get("edges"), "edges"))
+        edges = tuple(_edge(edge) for edge in _list(raw.get("edges"), "edges"))
         return _checked(GraphPolicy(size, edges, directed=True), _MAX_GRAPH_VALUES)
     rows = [
         tuple(_fraction(entry, "policy.budgets") for entry in _list(row, "budgets"))
-        for row in _list(given.get("budgets"), "budgets")
+        for row in _list(raw.get("budgets"), "budgets")
     ]
     return _checked(MatrixPolicy(tuple(rows)), MAX_MATRIX_VALUES)
 
 
-def _prior_policy(given: Mapping[str, object]) -> PriorPolicy:
-    epsilon = read_epsilon(given.get("epsilon"), "policy.epsilon")
-    shares = [_fraction(share, "policy.prior") for share in _list(given.get("prior"), "prior")]
+def _prior_policy(table: Mapping[str, object]) -> PriorPolicy:
+    epsilon = read_epsilon(table.get("epsilon"), "policy.epsilon")
+    shares = [_fraction(share, "policy.prior") for share in _list(table.get("prior"), "prior")]
     return PriorPolicy(epsilon, tuple(share or Fraction(0) for share in shares))
 
 
@@ -82,25 +82,25 @@ def _pairs(size: int) -> int:
     return size * (size - 1)
 
 
-def _list(given: object, key: str) -> list[object]:
-    if not isinstance(given, list):
-        raise SpecError(f"policy.{key}", f"a list, got {describe(given)}")
-    return given
+def _list(raw: object, key: str) -> list[object]:
+    if not isinstance(raw, list):
+        raise SpecError(f"policy.{key}", f"a list, got {describe(raw)}")
+    return raw
 
 
-def _edge(given: object) -> tuple[int, int, Fraction]:
-    if isinstance(given, list) and len(given) == 3 and is_whole(given[0]) and is_whole(given[1]):
-        length = _fraction(given[2], "policy.edges")
+def _edge(raw: object) -> tuple[int, int, Fraction]:
+    if isinstance(raw, list) and len(raw) == 3 and is_whole(raw[0]) and is_whole(raw[1]):
+        length = _fraction(raw[2], "policy.edges")
         if length is not None:
-            return given[0], given[1], length
-    raise SpecError("policy.edges", f"edges of two values and a budget, got {describe(given)}")
+            return raw[0], raw[1], length
+    raise SpecError("policy.edges", f"edges of two values and a budget, got {describe(raw)}")
 
 
-def _fraction(given: object, path: str) -> Fraction | None:
+def _fraction(raw: object, path: str) -> Fraction | None:
     """Return an exact number of at least 0; None for "inf"."""
-    if given == "inf":
+    if raw == "inf":
         return None
     # No exponents: "1e999999999" would take a billion digits.
-    if isinstance(given, str) and len(given) <= 1000 and _FRACTION.fullmatch(given):
-        return Fraction(given)
-    raise SpecError(path, f'fractions such as "1/2", got {describe(given)}')
+    if isinstance(raw, str) and len(raw) <= 1000 and _FRACTION.fullmatch(raw):
+        return Fraction(raw)
+    raise SpecError(path, f'fractions such as "1/2", got {describe(raw)}')

@@ -121,14 +121,14 @@ class Framing(ABC):
         cut_ms = times_ms - times_ms % self.precision_ms
         if self.one_report is not None:
             tokens = self.one_report.check(tokens, len(reports))
-            order = np.lexsort((token_numbers(tokens), cut_ms))
+            places = np.lexsort((token_numbers(tokens), cut_ms))
             rows = np.hstack((self.mechanism.encode(reports), tokens))
-            return encode_frame(self.fingerprint, cut_ms[order], rows[order])
+            return encode_frame(self.fingerprint, cut_ms[places], rows[places])
         if tokens is not None:
             raise ValueError("expected no tokens without one_report")
         if len(reports) > 1:
-            order = self._sort(reports, cut_ms)
-            reports, cut_ms = reports[order], cut_ms[order]
+            places = self._sort(reports, cut_ms)
+            reports, cut_ms = reports[places], cut_ms[places]
         return encode_frame(self.fingerprint, cut_ms, self.mechanism.encode(reports))
 
     def _sort(self, reports: Reports, cut_ms: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -200,8 +200,8 @@ def encode_frame(fingerprint: bytes, times_ms: Times, payload: Payload) -> bytes
         head = _SINGLE.pack(VERSION, 0, 1, fingerprint, int(times_ms[0]), 1)
         return b"".join((head, payload.tobytes()))
     if np.any(times_ms[1:] < times_ms[:-1]):
-        order = np.argsort(times_ms, kind="stable")
-        times_ms, payload = times_ms[order], payload[order]
+        places = np.argsort(times_ms, kind="stable")
+        times_ms, payload = times_ms[places], payload[places]
     first = np.flatnonzero(np.concatenate(([True], times_ms[1:] != times_ms[:-1])))
     if len(first) > MAX_RUNS:
         raise ValueError(f"a frame holds at most {MAX_RUNS} different times, got {len(first)}")

@@ -118,7 +118,7 @@ class Hold:
         if self.chain is None:
             raise ValueError("expected reports that are randomised again")
         # Beyond MOST_COUNTED reports only an upper bound is known.
-        parts = [
+        losses = [
             (
                 steps * times,
                 (
@@ -129,8 +129,8 @@ class Hold:
             for reports, times in self.worst_split(windows).items()
         ]
         # fsum is exact, but the products of floats and integers are off in their last digits.
-        low = math.fsum(times * ends[0] for times, ends in parts)
-        high = math.fsum(times * ends[1] for times, ends in parts)
+        low = math.fsum(times * ends[0] for times, ends in losses)
+        high = math.fsum(times * ends[1] for times, ends in losses)
         return low * (1.0 - _ROUNDING), high * (1.0 + _ROUNDING)
 
     def epochs(self, windows: int) -> int:
@@ -173,23 +173,23 @@ def epoch_offset(secret: bytes, fingerprint: bytes, windows: int) -> int:
         number += 1
 
 
-def read_hold(given: object, path: str, mechanism: Mechanism) -> Hold | None:
+def read_hold(raw: object, path: str, mechanism: Mechanism) -> Hold | None:
     """Return the `hold` of a collection, or None if the key is absent.
 
     Raises:
         SpecError: naming the key and what was expected.
     """
-    if given is None:
+    if raw is None:
         return None
     key = f"{path}.hold"
-    table = given if isinstance(given, dict) else {"windows": given}
+    table = raw if isinstance(raw, dict) else {"windows": raw}
     for name in table:
         if name not in _KEYS:
             raise SpecError(f"{key}.{name}", f"one of the keys {', '.join(_KEYS)}")
     windows = table.get("windows")
     if not is_whole(windows) or not 2 <= windows <= MAX_HELD_WINDOWS:
         raise SpecError(
-            f"{key}.windows" if given is table else key,
+            f"{key}.windows" if raw is table else key,
             f"a whole number of windows from 2 to {MAX_HELD_WINDOWS:,}, got {describe(windows)}",
         )
     if why := _UNHELD.get(mechanism.id):

@@ -106,10 +106,10 @@ def read_one_report(mapping: Mapping[str, object], path: str) -> OneReport | Non
     Raises:
         SpecError: naming the key and what was expected.
     """
-    given = mapping.get("one_report", False)
-    if not isinstance(given, bool):
-        raise SpecError(f"{path}.one_report", f"true or false, got {describe(given)}")
-    if not given:
+    raw = mapping.get("one_report", False)
+    if not isinstance(raw, bool):
+        raise SpecError(f"{path}.one_report", f"true or false, got {describe(raw)}")
+    if not raw:
         return None
     partitions = mapping.get("partitions", DEFAULT_PARTITIONS)
     if not is_whole(partitions) or partitions < 1:
@@ -125,11 +125,11 @@ def read_one_report(mapping: Mapping[str, object], path: str) -> OneReport | Non
     return OneReport(window_ms=size_ms, partitions=partitions)
 
 
-def _read_length(given: object, path: str) -> int:
+def _read_length(raw: object, path: str) -> int:
     try:
-        length_ms = parse_duration(given) if isinstance(given, str) else 0
+        length_ms = parse_duration(raw) if isinstance(raw, str) else 0
     except ValueError:
         length_ms = 0
     if length_ms < 1:
-        raise SpecError(path, f'a duration above 0 such as "1h" or "1d", got {describe(given)}')
+        raise SpecError(path, f'a duration above 0 such as "1h" or "1d", got {describe(raw)}')
     return length_ms

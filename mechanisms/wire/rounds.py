@@ -55,26 +55,26 @@ def in_round(spec: CollectionSpec, document: object) -> CollectionSpec:
     """
     words = words_of(spec)
     with within(spec.name):
-        asked = _read(spec, document)
-        found = words.in_round(asked)
-    window_ms = asked.end_ms - asked.start_ms
-    own = window_ms > 0 and asked.start_ms % window_ms == 0
-    if not own or _round_number(words, asked.start_ms, window_ms) != asked.number:
-        raise SpecError(f"{spec.name}.round", f"the window of round {asked.number}, got another")
-    return replace(spec, domain=found)
+        round_ = _read(spec, document)
+        refined = words.in_round(round_)
+    window_ms = round_.end_ms - round_.start_ms
+    aligned = window_ms > 0 and round_.start_ms % window_ms == 0
+    if not aligned or _round_number(words, round_.start_ms, window_ms) != round_.number:
+        raise SpecError(f"{spec.name}.round", f"the window of round {round_.number}, got another")
+    return replace(spec, domain=refined)
 
 
 def _read(spec: CollectionSpec, document: object) -> Round:
     table: dict[str, Any] = check_keys(document, frozenset(_KEYS), "round")
-    own = spec.fingerprint.hex()
-    if table.get("fingerprint") != own:
+    fingerprint = spec.fingerprint.hex()
+    if table.get("fingerprint") != fingerprint:
         got = describe(table.get("fingerprint"))
-        what = f"{own}, the spec that this device has fixed, got {got}"
+        what = f"{fingerprint}, the spec that this device has fixed, got {got}"
         raise SpecError("round.fingerprint", what)
     number, start_ms, end_ms = (table.get(key) for key in _KEYS[1:4])
     if not (is_whole(number) and is_whole(start_ms) and is_whole(end_ms)):
         raise SpecError("round", "whole numbers in round, start_ms and end_ms")
     prefixes = table.get("prefixes")
-    if not isinstance(prefixes, list) or not all(isinstance(one, str) for one in prefixes):
+    if not isinstance(prefixes, list) or not all(isinstance(prefix, str) for prefix in prefixes):
         raise SpecError("round.prefixes", "a list of texts")
     return Round(number, start_ms, end_ms, tuple(prefixes))

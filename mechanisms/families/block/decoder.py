@@ -75,7 +75,7 @@ class BlockLayout(ReportLayout):
         """
         of_value = self.blocks.of_value
         several = self.blocks.sizes[of_value] > 1
-        own = self.offset + self.row
+        columns = self.offset + self.row
         sound = (
             self.disjoint
             and bool(np.all(self.orders & (self.orders - 1) == 0))
@@ -83,7 +83,7 @@ class BlockLayout(ReportLayout):
             and bool(np.all(self.mask == self.orders[of_value] - 1))
             and bool(np.all(self.row <= self.mask))
             and bool(np.all((self.row > 0) == several))
-            and len(np.unique(own)) == len(own)
+            and len(np.unique(columns)) == len(columns)
         )
         if not sound:
             raise ValueError("the tables of block-hadamard are not what its proof assumes")
@@ -126,10 +126,10 @@ class BlockDecoder(DisclosedBlocks):
         slots = np.empty_like(reports)
         slots[..., self._slot_of_report] = reports
         start = 0
-        for count, order in self._runs:
-            some = slots[..., start : start + count * order]
-            some[...] = walsh_hadamard(some.reshape(*rows, count, order)).reshape(some.shape)
-            start += count * order
+        for count, length in self._runs:
+            some = slots[..., start : start + count * length]
+            some[...] = walsh_hadamard(some.reshape(*rows, count, length)).reshape(some.shape)
+            start += count * length
         return slots[..., self._slot_of_report]
 
     def totals(self, statistic: Statistic) -> Floats:

@@ -90,10 +90,10 @@ class BlockHadamard(BlockSymbols):
         uniformly.
         """
         signs, positions = entropy.words(2 * len(values)).reshape(2, -1)
-        wanted = signs < np.uint64(self.threshold)
+        positive = signs < np.uint64(self.threshold)
         layout = self.layout
         drawn = positions.view(np.int64) & layout.mask[values]
-        return layout.offset[values] + move_to_sign(layout.row[values], drawn, wanted)
+        return layout.offset[values] + move_to_sign(layout.row[values], drawn, positive)
 
     def chain(self, epsilon: object) -> tuple[Self, BlockChain]:
         permanent = replace(self, epsilon=read_larger(epsilon, self.epsilon))

@@ -94,14 +94,14 @@ def add_products(
     table = statistic.reshape(prod(extents[:split]), prod(extents[split:]))
     step = max(1, min(_MOST_ROWS, _CHUNK_ENTRIES // entries))
     for start in range(0, len(rows), step):
-        part = rows[start : start + step]
-        signs = list(_signs(part, extents))
-        first, others = _products(signs[:split], len(part)), _products(signs[split:], len(part))
+        chunk = rows[start : start + step]
+        signs = list(_signs(chunk, extents))
+        first, second = _products(signs[:split], len(chunk)), _products(signs[split:], len(chunk))
         if times is None:
-            table += (first.T @ others).astype(np.int64)
+            table += (first.T @ second).astype(np.int64)
         else:
             repeated = first.astype(np.float64) * times[start : start + step, None]
-            table += (repeated.T @ others.astype(np.float64)).astype(np.int64)
+            table += (repeated.T @ second.astype(np.float64)).astype(np.int64)
 
 
 def _signs(rows: Bytes, extents: Sequence[int]) -> Iterator[_Signs]:

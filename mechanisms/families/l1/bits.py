@@ -182,8 +182,8 @@ class L1Bits(StepMechanism):
         the loss of two values is exactly the sum over their steps.
         """
         permanent = replace(self, epsilon=read_larger(epsilon, self.epsilon))
-        held = Fraction(permanent.threshold, WORD)
-        blend = blend_of((2, 1), (held, 1 - held), Fraction(self.threshold, WORD))
+        share = Fraction(permanent.threshold, WORD)
+        blend = blend_of((2, 1), (share, 1 - share), Fraction(self.threshold, WORD))
         return permanent, BitChain(blend, self._used, self.report_bits)
 
     def _plain(self, values: NDArray[np.int64]) -> NDArray[np.uint8]:
@@ -256,6 +256,6 @@ class BitChain(Chain):
 
 def _flipped(rows: Bytes, keep: Fraction, used: Bytes, entropy: Entropy) -> Bytes:
     """Return rows, uint8 `(n, size)`, whose used bits stay with probability `keep` < 1 each."""
-    kept = packed_bernoulli(entropy, keep, rows.size).reshape(rows.shape)
-    flipped: Bytes = rows ^ (~kept & used)
+    unchanged = packed_bernoulli(entropy, keep, rows.size).reshape(rows.shape)
+    flipped: Bytes = rows ^ (~unchanged & used)
     return flipped

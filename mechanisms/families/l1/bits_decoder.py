@@ -188,9 +188,9 @@ def _factors(table: Floats) -> list[Floats] | None:
     peak = [int(i) for i in np.unravel_index(int(np.abs(table).argmax()), table.shape)]
     lines = []
     for axis in range(table.ndim):
-        others = [slice(i, i + 1) for i in peak]
-        others[axis] = slice(None)
-        lines.append(table[tuple(others)].reshape(-1))
+        singles = [slice(i, i + 1) for i in peak]
+        singles[axis] = slice(None)
+        lines.append(table[tuple(singles)].reshape(-1))
     height = float(np.abs(lines[0]).max())
     if height == 0.0:
         return lines

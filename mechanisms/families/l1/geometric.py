@@ -135,7 +135,7 @@ class L1Geometric(StepMechanism, SymbolMechanism):
         if permanent.threshold >= self.threshold:
             raise too_near()
         steps = sum(self.extents) - len(self.extents)
-        alpha, larger = (Fraction(one.threshold, WORD) for one in (self, permanent))
+        alpha, larger = (Fraction(mechanism.threshold, WORD) for mechanism in (self, permanent))
         return permanent, GeometricChain(alpha, larger, self.extents, self._noise, steps)
 
     @locked_cached_property
@@ -226,11 +226,11 @@ class GeometricChain(Chain):
         u, v = (1 - inside) ** reports, (1 - end) ** reports
         # The constants of Q1 for a value inside, and for one at an end.
         c, e = (1 - a1) / (1 + a1), 1 / (1 + a1)
-        own = ((1 - inside + inside * (1 + a) / (1 - a)) / a) ** reports
+        near = ((1 - inside + inside * (1 + a) / (1 - a)) / a) ** reports
         largest = max(
             e * a1 * ((1 - end + end * (1 + a)) / a) ** reports,
-            c * a1 * own + e * a1**2 * v,
-            c * a1 * own + c * a1**2 * u / (1 - decay),
+            c * a1 * near + e * a1**2 * v,
+            c * a1 * near + c * a1**2 * u / (1 - decay),
             slope * c * u / (1 - slope),
         )
         least = min(e * v, c * u / (1 - decay))

@@ -162,8 +162,8 @@ def certify_steps(
     dimensions = sum(extent > 1 for extent in policy.shape)
     if policy.p == 1 or dimensions == 1:
         return certify_by_structure(mechanism, policy, {policy.step: ratio}, disclosed)
-    kept = keeps_lp(policy.step, budget(policy.epsilon), dimensions=dimensions, p=policy.p)
-    broken = not kept or ratio > exp_floor(policy.step)
+    proved = keeps_lp(policy.step, budget(policy.epsilon), dimensions=dimensions, p=policy.p)
+    broken = not proved or ratio > exp_floor(policy.step)
     everywhere = policy.budget_of(tuple(int(extent > 1) for extent in policy.shape))
     return certify_by_structure(
         mechanism,

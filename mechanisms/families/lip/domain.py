@@ -118,9 +118,9 @@ class PriorDomain(Domain):
 
     @property
     def expected(self) -> str:
-        others = [_PRIOR_EXPECTED] * self.prior.local
-        others += [self._epsilon_expected] * (len(self.epsilons) > 1)
-        return f"{self.values.expected}, with {' and '.join(others)}"
+        columns = [_PRIOR_EXPECTED] * self.prior.local
+        columns += [self._epsilon_expected] * (len(self.epsilons) > 1)
+        return f"{self.values.expected}, with {' and '.join(columns)}"
 
     @cached_property
     def _epsilon_expected(self) -> str:
@@ -145,8 +145,8 @@ class PriorDomain(Domain):
         """
         if isinstance(labels, str):
             raise TypeError("expected a sequence of labels, got a single text")
-        given = unmasked(labels)
-        listed = given.tolist() if isinstance(given, np.ndarray) else given
+        array = unmasked(labels)
+        listed = array.tolist() if isinstance(array, np.ndarray) else array
         rows: list[Sequence[Any]] = [
             row if isinstance(row, list | tuple) and row else [None] for row in listed
         ]
@@ -170,24 +170,24 @@ class PriorDomain(Domain):
             raise ValueOutsideDomainError(levels.good, levels.expected)
         return self.values.size * np.array(levels.found, dtype=np.int64) + values
 
-    def _levels_of(self, others: Sequence[Sequence[object]]) -> "_Levels":
+    def _levels_of(self, columns: Sequence[Sequence[object]]) -> "_Levels":
         """Return the level of each row up to the first bad one, and what was expected there."""
-        found: list[int] = []
-        for given in others:
-            numbers = [real_number(entry) for entry in given]
+        levels: list[int] = []
+        for column in columns:
+            numbers = [real_number(entry) for entry in column]
             if len(numbers) != self._extra:
-                return _Levels(found, self.expected)
+                return _Levels(levels, self.expected)
             level = 0
             if self.prior.local:
                 if not 0.0 < numbers[0] < 1.0:
-                    return _Levels(found, f"{_PRIOR_EXPECTED} with the value")
+                    return _Levels(levels, f"{_PRIOR_EXPECTED} with the value")
                 level = bisect_right(self.prior.edges, numbers[0]) - 1
             if len(self.epsilons) > 1:
                 if numbers[-1] not in self._places:
-                    return _Levels(found, f"{self._epsilon_expected} with the value")
+                    return _Levels(levels, f"{self._epsilon_expected} with the value")
                 level = level * len(self.epsilons) + self._places[numbers[-1]]
-            found.append(level)
-        return _Levels(found, None)
+            levels.append(level)
+        return _Levels(levels, None)
 
     def label(self, index: int) -> Json:
         """Return the value, `[low, high]` of its prior's level, and the epsilon, if given."""
@@ -218,39 +218,39 @@ class _Levels:
         return len(self.found)
 
 
-def read_prior(given: object, path: str) -> Prior:
+def read_prior(raw: object, path: str) -> Prior:
     """Return the prior of a configuration: a number, or a table `{ levels = 64 }`.
 
     Raises:
         SpecError: naming the key and what was expected.
     """
-    if isinstance(given, dict):
-        levels = check_keys(given, frozenset({"levels"}), path).get("levels")
+    if isinstance(raw, dict):
+        levels = check_keys(raw, frozenset({"levels"}), path).get("levels")
         if not is_whole(levels):
-            found = "nothing" if levels is None else describe(levels)
-            expected = f"a whole number in 1..{MAX_LEVELS}, got {found}"
+            received = "nothing" if levels is None else describe(levels)
+            expected = f"a whole number in 1..{MAX_LEVELS}, got {received}"
             raise SpecError(f"{path}.levels", expected)
         value = None
-    elif isinstance(given, int | float) and not isinstance(given, bool):
-        value, levels = given, None
+    elif isinstance(raw, int | float) and not isinstance(raw, bool):
+        value, levels = raw, None
     else:
         expected = "a number above 0 and below 1, or { levels = 64 }"
-        raise SpecError(path, f"{expected}, got {describe(given)}")
+        raise SpecError(path, f"{expected}, got {describe(raw)}")
     with within(path.rpartition(".")[0]):
         return Prior(value, levels)
 
 
-def read_epsilons(given: object, path: str) -> tuple[float, ...]:
+def read_epsilons(raw: object, path: str) -> tuple[float, ...]:
     """Return the budgets to choose from: one number, or a list of different ones.
 
     Raises:
         SpecError: naming the entry.
     """
-    if not isinstance(given, list):
-        return (read_epsilon(given, path),)
-    if not given:
+    if not isinstance(raw, list):
+        return (read_epsilon(raw, path),)
+    if not raw:
         raise SpecError(path, "a number above 0, or a list of budgets to choose from, got none")
-    epsilons = tuple(read_epsilon(e, f"{path}[{i}]") for i, e in enumerate(given))
+    epsilons = tuple(read_epsilon(e, f"{path}[{i}]") for i, e in enumerate(raw))
     if len(set(epsilons)) < len(epsilons):
         raise SpecError(path, "each budget once")
     return epsilons

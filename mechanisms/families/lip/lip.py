@@ -182,12 +182,12 @@ class Lip(SymbolMechanism):
         return LipDecoder(self.thresholds)
 
     def disclosed(self) -> list[str]:
-        said = []
+        texts = []
         if self.prior.local and len(self.prior.edges) > 2:
-            said.append(f"the level of the device's prior, one of {len(self.prior.edges) - 1}")
+            texts.append(f"the level of the device's prior, one of {len(self.prior.edges) - 1}")
         if len(self.epsilons) > 1:
-            said.append(f"the chosen epsilon, one of {len(self.epsilons)}")
-        return said
+            texts.append(f"the chosen epsilon, one of {len(self.epsilons)}")
+        return texts
 
 
 class LipDecoder(CountDecoder):

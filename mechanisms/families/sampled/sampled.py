@@ -63,55 +63,59 @@ class Sampled(Mechanism):
 
     @cached_property
     def size(self) -> int:
-        return sum(part.size for part in self.parts)
+        return sum(mechanism.size for mechanism in self.parts)
 
     @cached_property
     def report_bytes(self) -> int:
         """Length of a report: the attribute's number and the longest report of any attribute."""
-        return 1 + max(part.report_bytes for part in self.parts)
+        return 1 + max(mechanism.report_bytes for mechanism in self.parts)
 
     @property
     def report_bits(self) -> int:
-        return (len(self.parts) - 1).bit_length() + max(part.report_bits for part in self.parts)
+        return (len(self.parts) - 1).bit_length() + max(
+            mechanism.report_bits for mechanism in self.parts
+        )
 
     @cached_property
     def statistic_size(self) -> int:
-        return sum(part.statistic_size for part in self.parts)
+        return sum(mechanism.statistic_size for mechanism in self.parts)
 
     @property
     def policy(self) -> AttributesPolicy:
         """The policies of the attributes; two records have the largest of their entries."""
-        return AttributesPolicy(self.names, tuple(part.policy for part in self.parts))
+        return AttributesPolicy(self.names, tuple(mechanism.policy for mechanism in self.parts))
 
     @cached_property
     def starts(self) -> tuple[int, ...]:
         """The index of the first value of each attribute."""
-        return tuple(accumulate((part.size for part in self.parts[:-1]), initial=0))
+        return tuple(accumulate((mechanism.size for mechanism in self.parts[:-1]), initial=0))
 
     @cached_property
     def slices(self) -> tuple[slice, ...]:
         """The slice of the statistic of each attribute."""
-        ends = list(accumulate((part.statistic_size for part in self.parts), initial=0))
+        ends = list(accumulate((mechanism.statistic_size for mechanism in self.parts), initial=0))
         return tuple(slice(first, last) for first, last in pairwise(ends))
 
     def attributes_of(self, reports: Reports) -> NDArray[np.int64]:
         return reports[:, 0].astype(np.int64)
 
     def parameters(self) -> Mapping[str, Json]:
-        parts: list[Json] = [
+        attributes: list[Json] = [
             {
                 "name": name,
                 "probability": hex(probability),
-                "mechanism": part.id,
-                "parameters": dict(part.parameters()),
+                "mechanism": mechanism.id,
+                "parameters": dict(mechanism.parameters()),
             }
-            for name, probability, part in self._attributes()
+            for name, probability, mechanism in self._attributes()
         ]
-        return {"attributes": parts}
+        return {"attributes": attributes}
 
     def tables(self) -> Mapping[str, Json]:
         tables: dict[str, Json] = {
-            name: dict(part.tables()) for name, _, part in self._attributes() if part.tables()
+            name: dict(mechanism.tables())
+            for name, _, mechanism in self._attributes()
+            if mechanism.tables()
         }
         return {"attributes": tables} if tables else {}
 
@@ -126,8 +130,8 @@ class Sampled(Mechanism):
         """
         rows: list[Mapping[int, Fraction]] = []
         outputs = 0
-        for part in self.parts:
-            channel = part.channel()
+        for mechanism in self.parts:
+            channel = mechanism.channel()
             rows += [{outputs + y: p for y, p in row.items()} for row in channel.rows]
             outputs += channel.outputs
         return Channel(tuple(rows), outputs)
@@ -135,8 +139,8 @@ class Sampled(Mechanism):
     def possible_reports(self) -> Reports:
         return np.concatenate(
             [
-                self._written(number, part.encode(part.possible_reports()))
-                for number, part in enumerate(self.parts)
+                self._written(number, mechanism.encode(mechanism.possible_reports()))
+                for number, mechanism in enumerate(self.parts)
             ]
         )
 
@@ -145,11 +149,11 @@ class Sampled(Mechanism):
 
         The proof is by enumeration if it is for every attribute.
         """
-        proofs = {name: part.certify() for name, _, part in self._attributes()}
+        proofs = {name: mechanism.certify() for name, _, mechanism in self._attributes()}
         worst: dict[Fraction, BudgetLoss] = {}
         for loss in (loss for proof in proofs.values() for loss in proof.losses):
             known = worst.get(loss.budget, loss)
-            worst[loss.budget] = max(known, loss, key=lambda one: one.ratio)
+            worst[loss.budget] = max(known, loss, key=lambda each: each.ratio)
         broken = [f"{name}: {p.violation}" for name, p in proofs.items() if p.violation is not None]
         kinds = {proof.proof for proof in proofs.values()}
         policy = self.policy
@@ -178,9 +182,9 @@ class Sampled(Mechanism):
         reports = np.zeros((len(values), self.report_bytes), dtype=np.uint8)
         drawn = np.searchsorted(self.starts, values, side="right") - 1
         for number in np.unique(drawn).tolist():
-            here, part = np.flatnonzero(drawn == number), self.parts[number]
-            own = part.randomise(values[here] - self.starts[number], entropy)
-            reports[here] = self._written(number, part.encode(own))
+            here, mechanism = np.flatnonzero(drawn == number), self.parts[number]
+            columns = mechanism.randomise(values[here] - self.starts[number], entropy)
+            reports[here] = self._written(number, mechanism.encode(columns))
         return reports
 
     def _written(self, number: int, payload: NDArray[np.uint8]) -> Reports:
@@ -199,10 +203,10 @@ class Sampled(Mechanism):
         In a report the attribute exists, its mechanism has the report, and the padding is zeros.
         """
         valid = np.zeros(len(payload), dtype=np.bool_)
-        for number, here, own in self._by_attribute(payload):
-            part = self.parts[number]
-            _, in_range = part.decode(own)
-            valid[here] = in_range & ~payload[here, 1 + part.report_bytes :].any(axis=1)
+        for number, here, columns in self._by_attribute(payload):
+            mechanism = self.parts[number]
+            _, in_range = mechanism.decode(columns)
+            valid[here] = in_range & ~payload[here, 1 + mechanism.report_bytes :].any(axis=1)
         return payload, valid
 
     def _by_attribute(
@@ -210,36 +214,38 @@ class Sampled(Mechanism):
     ) -> list[tuple[int, NDArray[np.int64], NDArray[np.uint8]]]:
         """Return each attribute with reports, the places of its reports, and their payload."""
         numbers = reports[:, 0] if len(reports) else np.zeros(0, dtype=np.uint8)
-        found = []
+        groups = []
         for number in np.unique(numbers).tolist():
             if number < len(self.parts):
                 here = np.flatnonzero(numbers == number)
-                own = reports[here, 1 : 1 + self.parts[number].report_bytes]
-                found.append((number, here, np.ascontiguousarray(own)))
-        return found
+                columns = reports[here, 1 : 1 + self.parts[number].report_bytes]
+                groups.append((number, here, np.ascontiguousarray(columns)))
+        return groups
 
     def accumulate(self, statistic: Statistic, reports: Reports) -> None:
-        for number, _, own in self._by_attribute(reports):
-            part = self.parts[number]
-            part.accumulate(statistic[self.slices[number]], part.decode(own)[0])
+        for number, _, columns in self._by_attribute(reports):
+            mechanism = self.parts[number]
+            mechanism.accumulate(statistic[self.slices[number]], mechanism.decode(columns)[0])
 
     def sparse_counts(self, reports: Reports) -> Sequence[tuple[int, int]] | None:
         """Return the counts of each attribute's mechanism, at the places of its statistic."""
-        found: list[tuple[int, int]] = []
-        for number, _, own in self._by_attribute(reports):
-            part = self.parts[number]
-            counts = part.sparse_counts(part.decode(own)[0])
+        entries: list[tuple[int, int]] = []
+        for number, _, columns in self._by_attribute(reports):
+            mechanism = self.parts[number]
+            counts = mechanism.sparse_counts(mechanism.decode(columns)[0])
             if counts is None:
                 return None
-            found += [(self.slices[number].start + place, count) for place, count in counts]
-        return found
+            entries += [(self.slices[number].start + place, count) for place, count in counts]
+        return entries
 
     def accumulate_times(
         self, statistic: Statistic, reports: Reports, times: NDArray[np.int64]
     ) -> None:
-        for number, here, own in self._by_attribute(reports):
-            part = self.parts[number]
-            part.accumulate_times(statistic[self.slices[number]], part.decode(own)[0], times[here])
+        for number, here, columns in self._by_attribute(reports):
+            mechanism = self.parts[number]
+            mechanism.accumulate_times(
+                statistic[self.slices[number]], mechanism.decode(columns)[0], times[here]
+            )
 
     def count(self, statistic: Statistic) -> int:
         return sum(self.counts(statistic))
@@ -247,13 +253,17 @@ class Sampled(Mechanism):
     def counts(self, statistic: Statistic) -> list[int]:
         """Return the number of reports about each attribute."""
         pairs = zip(self.parts, self.slices, strict=True)
-        return [part.count(statistic[own]) for part, own in pairs]
+        return [mechanism.count(statistic[span]) for mechanism, span in pairs]
 
     @locked_cached_property
     def decoder(self) -> SampledDecoder:
-        return SampledDecoder([part.decoder for part in self.parts], self.slices)
+        return SampledDecoder([mechanism.decoder for mechanism in self.parts], self.slices)
 
     def disclosed(self) -> list[str]:
-        said = f"which of {len(self.parts)} attributes it is about, drawn before values are seen"
-        own = [f"{name}: {one}" for name, _, part in self._attributes() for one in part.disclosed()]
-        return [said, *own]
+        text = f"which of {len(self.parts)} attributes it is about, drawn before values are seen"
+        texts = [
+            f"{name}: {item}"
+            for name, _, mechanism in self._attributes()
+            for item in mechanism.disclosed()
+        ]
+        return [text, *texts]

@@ -110,15 +110,15 @@ class WeightedDomain(Domain):
         rows = rows[: len(weights)]
         return [row[0] if columns == 1 else list(row[:-1]) for row in rows], weights
 
-    def _weights(self, given: Sequence[object]) -> Indices:
+    def _weights(self, column: Sequence[object]) -> Indices:
         """Return the weights up to the first invalid one, int64."""
-        found: list[int] = []
-        for entry in given:
+        weights: list[int] = []
+        for entry in column:
             weight = _whole(entry)
             if not 0 <= weight <= self.largest:
                 break
-            found.append(weight)
-        return np.array(found, dtype=np.int64)
+            weights.append(weight)
+        return np.array(weights, dtype=np.int64)
 
     def _joined(self, values: Indices, weights: Indices, n: int) -> Indices:
         """Return the indices of labels; a bad weight raises if all values before it are good."""
@@ -149,9 +149,10 @@ def weighted_shape(settings: Settings, policy: MetricPolicy) -> tuple[int, ...] 
     table = check_keys(settings.keys["weights"], frozenset({"private"}), path)
     largest = table.get("private")
     if not is_whole(largest) or not 1 <= largest <= _LARGEST_WEIGHT:
-        given = "none" if largest is None else describe(largest)
+        received = "none" if largest is None else describe(largest)
         raise SpecError(
-            f"{path}.private", f"the largest weight, a number in 1..{_LARGEST_WEIGHT}, got {given}"
+            f"{path}.private",
+            f"the largest weight, a number in 1..{_LARGEST_WEIGHT}, got {received}",
         )
     if policy.p != 1:
         raise SpecError(path, "weights under the L1 metric only")

@@ -67,7 +67,7 @@ class PublicWeights(Mechanism):
     def configure(cls, settings: Settings) -> Self:
         path = f"{settings.path}.weights"
         table = check_keys(settings.keys.get("weights"), frozenset({"public"}), path)
-        keys = {key: given for key, given in settings.keys.items() if key != "weights"}
+        keys = {key: value for key, value in settings.keys.items() if key != "weights"}
         values = cls.configure_values(replace(settings, keys=keys))
         return cls(values, _check_largest(table.get("public"), f"{path}.public"))
 
@@ -143,11 +143,11 @@ class PublicWeights(Mechanism):
         Raises:
             ValueError: if they are too many to list.
         """
-        own = self.values.encode(self.values.possible_reports())
-        if len(own) * self.weights > _LISTED_PAIRS:
-            raise ValueError(f"the {len(own) * self.weights} reports are too many to list")
-        weights = np.tile(np.arange(self.weights, dtype=np.int64), len(own))
-        return self._row(np.repeat(own, self.weights, axis=0), weights)
+        reports = self.values.encode(self.values.possible_reports())
+        if len(reports) * self.weights > _LISTED_PAIRS:
+            raise ValueError(f"the {len(reports) * self.weights} reports are too many to list")
+        weights = np.tile(np.arange(self.weights, dtype=np.int64), len(reports))
+        return self._row(np.repeat(reports, self.weights, axis=0), weights)
 
     def channel(self) -> Channel:
         """Return the values' channel once for each weight.
@@ -155,15 +155,15 @@ class PublicWeights(Mechanism):
         Raises:
             ValueError: if it is too large to enumerate.
         """
-        own = self.values.channel()
-        if own.size * own.outputs * self.weights > _LISTED_PAIRS:
+        channel = self.values.channel()
+        if channel.size * channel.outputs * self.weights > _LISTED_PAIRS:
             raise ValueError(f"the channel of {self.size} pairs is too large to enumerate")
         rows = tuple(
             {y * self.weights + weight: p for y, p in row.items()}
-            for row in own.rows
+            for row in channel.rows
             for weight in range(self.weights)
         )
-        return Channel(rows, own.outputs * self.weights)
+        return Channel(rows, channel.outputs * self.weights)
 
     def certify(self) -> Certificate:
         """Prove the realised loss: by enumeration up to 64 pairs, else by structure.
@@ -171,12 +171,12 @@ class PublicWeights(Mechanism):
         By structure: the weight does not influence the report of the value, so that two pairs with
         the same weight have the ratios of their values, which are proved without weights.
         """
-        own = self.values.certify()
+        certificate = self.values.certify()
         policy, disclosed = self.policy, self.disclosed()
-        if self.size <= ENUMERATION_LIMIT and own.proof == "enumeration":
+        if self.size <= ENUMERATION_LIMIT and certificate.proof == "enumeration":
             return certify_by_enumeration(self.id, policy, self.channel(), disclosed)
         return replace(
-            own,
+            certificate,
             policy=policy.describe(),
             disclosed=tuple(disclosed),
             unprotected_pairs=policy.unprotected_pairs,
@@ -186,11 +186,11 @@ class PublicWeights(Mechanism):
 
     def randomise(self, values: NDArray[np.int64], entropy: Entropy) -> Reports:
         """Randomise the values of pairs, int64 `(n,)`; their weights stay as they are."""
-        own, weights = np.divmod(values, self.weights)
-        return self._row(self.values.encode(self.values.randomise(own, entropy)), weights)
+        labels, weights = np.divmod(values, self.weights)
+        return self._row(self.values.encode(self.values.randomise(labels, entropy)), weights)
 
-    def _row(self, own: NDArray[np.uint8], weights: NDArray[np.int64]) -> Reports:
-        return np.concatenate([own, to_bytes(weights, self.weight_bytes)], axis=1)
+    def _row(self, reports: NDArray[np.uint8], weights: NDArray[np.int64]) -> Reports:
+        return np.concatenate([reports, to_bytes(weights, self.weight_bytes)], axis=1)
 
     def _weights_of(self, reports: Reports) -> NDArray[np.int64]:
         return from_bytes(reports[:, self.values.report_bytes :])
@@ -210,11 +210,11 @@ class PublicWeights(Mechanism):
         """Add reports once, times their weights, and times the squares of these, in place."""
         if not len(reports):
             return
-        own, weights = self._values_of(reports)[0], self._weights_of(reports)
+        columns, weights = self._values_of(reports)[0], self._weights_of(reports)
         plain, weighted, squared = self.powers(statistic)
-        self.values.accumulate(plain, own)
-        self.values.accumulate_times(weighted, own, weights)
-        self.values.accumulate_times(squared, own, weights**2)
+        self.values.accumulate(plain, columns)
+        self.values.accumulate_times(weighted, columns, weights)
+        self.values.accumulate_times(squared, columns, weights**2)
 
     def count(self, statistic: Statistic) -> int:
         return self.values.count(self.powers(statistic)[0])
@@ -240,11 +240,11 @@ class PublicWeights(Mechanism):
         return [*self.values.disclosed(), "the weight"]
 
 
-def _check_largest(given: object, path: str) -> int:
-    if not is_whole(given) or not 1 <= given <= LARGEST_PUBLIC_WEIGHT:
+def _check_largest(raw: object, path: str) -> int:
+    if not is_whole(raw) or not 1 <= raw <= LARGEST_PUBLIC_WEIGHT:
         raise SpecError(
             path,
             f"the largest weight, a number in 1..{LARGEST_PUBLIC_WEIGHT} (sums of the squares of "
-            f"larger ones might overflow), got {'none' if given is None else describe(given)}",
+            f"larger ones might overflow), got {'none' if raw is None else describe(raw)}",
         )
-    return given
+    return raw

@@ -26,13 +26,13 @@ class PairDecoder(LinearDecoder):
 
     def totals(self, statistic: Statistic) -> Floats:
         """Return the values' sums over the reports of each weight."""
-        parts = [self._values.totals(part) for part in self._by_weight(statistic)]
-        return np.stack(parts, axis=1).ravel()
+        totals = [self._values.totals(column) for column in self._by_weight(statistic)]
+        return np.stack(totals, axis=1).ravel()
 
     def second_moments(self, statistic: Statistic) -> Floats:
         """Return the values' second moments over the reports of each weight."""
-        parts = [self._values.second_moments(part) for part in self._by_weight(statistic)]
-        return np.stack(parts, axis=1).ravel()
+        moments = [self._values.second_moments(column) for column in self._by_weight(statistic)]
+        return np.stack(moments, axis=1).ravel()
 
     def extremes(self) -> tuple[Floats, Floats]:
         """Return the values' extremes, or 0, which reports of other weights decode to."""
@@ -50,18 +50,20 @@ class PairDecoder(LinearDecoder):
 
     def groups(self) -> Integers:
         """Return the group of each pair: the weight, and what the values' reports disclose."""
-        own = self._values.groups()
-        known = np.zeros(self._values.extremes()[0].size, dtype=np.int64) if own is None else own
+        groups = self._values.groups()
+        known = (
+            np.zeros(self._values.extremes()[0].size, dtype=np.int64) if groups is None else groups
+        )
         return (known[:, None] * self._weights + np.arange(self._weights)).ravel()
 
     def group_reports(self, statistic: Statistic) -> Integers:
-        parts = [self._values.group_reports(part) for part in self._by_weight(statistic)]
-        return np.stack(parts, axis=1).ravel()
+        reports = [self._values.group_reports(column) for column in self._by_weight(statistic)]
+        return np.stack(reports, axis=1).ravel()
 
     def total(self, weights: Floats, statistic: Statistic) -> float:
         """Return the sum over the weights of the values' totals."""
         pairs = zip(self._rows(weights), self._by_weight(statistic), strict=True)
-        return sum(_total(self._values, row, part) for row, part in pairs)
+        return sum(_total(self._values, row, column) for row, column in pairs)
 
     def span(self, weights: Floats) -> tuple[float, float]:
         """Return the extremes over the reports of all weights."""
@@ -76,8 +78,8 @@ class PairDecoder(LinearDecoder):
         """Return the statistic of the reports of each weight, exact."""
         plain, weighted, squared = statistic.reshape(3, -1)
         twice = (squared - weighted) // 2
-        once = weighted - 2 * twice
-        return [plain - once - twice, once, twice][: self._weights]
+        single = weighted - 2 * twice
+        return [plain - single - twice, single, twice][: self._weights]
 
     def _repeat(self, function: Floats) -> Floats:
         return np.repeat(function, self._weights)
