@@ -44,7 +44,8 @@ origins = []                    # web pages that may upload, such as "https://su
 #                 "levels" for whole distributions and maps.
 #                 Where only fixed ranges, sets or linear queries are published, the first four take
 #                 `workload = "published"`: reports on what those tell apart, with less error.
-# high-low:       only the values in `sensitive = [...]` are protected.
+# groups:         only the values in `sensitive = [...]` are protected; `share = 0.3` of the people
+#                 are taken to have one of them. high-low: the same, with more noise.
 # binary:         two values, `epsilon = [from first to second, from second to first]`.
 # lip:            two values and `prior = 0.1`, or `prior = { levels = 64 }` and each device's own
 #                 prior given with its value; `epsilon` may be a list to choose from, too.

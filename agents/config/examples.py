@@ -32,6 +32,7 @@ EXAMPLES: Final[Mapping[str, Json]] = {
     "header": True,
     "epsilon": 1.0,
     "sensitive": ["train", "bicycle"],
+    "share": 0.3,
     "policy": {"metric": "l1"},
     "prior": 0.1,
     "strategy": "prefix",

@@ -22,6 +22,8 @@ MECHANISM_KEYS: Final[Mapping[str, str]] = {
     "epsilon": "Budget of one report: a number above 0. With metric mechanisms the budget of one "
     "index step, or of the width of one bin of an interval",
     "sensitive": "Values to protect, with mechanisms for high-low policies",
+    "share": "With groups: the share of users with a sensitive value for which the reports are "
+    "chosen, 0 to 1",
     "policy": "The budget of every pair of values: a metric, blocks, a matrix or a file",
     "prior": "Known shares of the two values, with mechanisms for local information privacy",
     "strategy": 'With matrix: the queries that get noise; a name, "best", or { file = "..." }',

@@ -19,6 +19,7 @@ from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from ldpstream.mechanisms.families.design.projective_geometry import ProjectiveGeometry
 from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
 from ldpstream.mechanisms.families.groups.high_low import HighLow
+from ldpstream.mechanisms.families.groups.mechanism import Groups, best_groups
 from ldpstream.mechanisms.families.l1.bits import L1Bits
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from ldpstream.mechanisms.families.matrix.matrix import Matrix
@@ -74,12 +75,14 @@ def _binary(policy: Policy, _domain: Domain) -> Iterator[Proposal]:
     yield Proposal(Binary(*budgets))
 
 
-def _high_low(policy: Policy, _domain: Domain) -> Iterator[Proposal]:
+def _high_low(
+    mechanism: Callable[[float, int, frozenset[int]], Mechanism], policy: Policy, _domain: Domain
+) -> Iterator[Proposal]:
     allowed = policy.block_budget()
     if allowed.protected.size == policy.size:
         raise SpecError("policy", "some value that no budget protects, got none")
     sensitive = frozenset(allowed.protected.tolist())
-    yield Proposal(HighLow(float_below(allowed.epsilon), policy.size, sensitive))
+    yield Proposal(mechanism(float_below(allowed.epsilon), policy.size, sensitive))
 
 
 def _in_blocks(
@@ -129,7 +132,8 @@ def _matrix(policy: Policy, domain: Domain) -> Iterator[Proposal]:
 PROPOSERS: Mapping[str, Proposer] = MappingProxyType(
     {
         Binary.id: _binary,
-        HighLow.id: _high_low,
+        HighLow.id: partial(_high_low, HighLow),
+        Groups.id: partial(_high_low, best_groups),
         BlockHadamard.id: partial(_in_blocks, BlockHadamard),
         RandomizedResponse.id: partial(_in_blocks, RandomizedResponse),
         SubsetSelection.id: partial(_in_blocks, SubsetSelection),

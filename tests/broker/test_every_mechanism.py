@@ -27,6 +27,7 @@ ORDERED = ("--range", "2..4", "--quantile", "0.5")
 TABLES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "binary": ("epsilon = [1.0, 2.0]", LABELS, ()),
     "high-low": ("epsilon = 1.0\nsensitive = [1, 2]", LINE, ORDERED),
+    "groups": ("epsilon = 1.0\nsensitive = [1, 2, 4, 5]", LINE, ORDERED),
     "block-hadamard": (
         "epsilon = 1.0",
         "domain = { size = 6, blocks = 4 }",

@@ -11,9 +11,12 @@ from ldpstream.mechanisms.channels.designed import load_channel
 from ldpstream.mechanisms.domains.blocks import Blocks, box_blocks
 from ldpstream.mechanisms.families.binary import Binary
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
+from ldpstream.mechanisms.families.design.geometry import Geometry
 from ldpstream.mechanisms.families.design.projective_geometry import ProjectiveGeometry
 from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
+from ldpstream.mechanisms.families.groups.designs import GroupDesign
 from ldpstream.mechanisms.families.groups.high_low import HighLow
+from ldpstream.mechanisms.families.groups.mechanism import Groups, SubsetGroups, SymbolGroups
 from ldpstream.mechanisms.families.l1.bits import L1Bits
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from ldpstream.mechanisms.families.l1.public import L1BitsPublicWeights, L1GeometricPublicWeights
@@ -53,6 +56,27 @@ HIGH_LOW = {
     "tiny": HighLow(1e-6, 6, frozenset({0, 5})),
     "huge": HighLow(50.0, 6, frozenset({0, 5})),
     "large": HighLow(1.0, 300, frozenset(range(0, 300, 3))),
+}
+SIX = frozenset({1, 2, 4, 7, 8, 11})
+SPACE, PLANE = GroupDesign(6, 1, Geometry(2, 3)), GroupDesign(9, 1, Geometry(3, 3))
+GROUPS: dict[str, Groups] = {
+    "subsets": SubsetGroups(1.0, 12, SIX, GroupDesign(6, 2)),
+    "values": SymbolGroups(1.5, 12, SIX, GroupDesign(6)),
+    "points": SymbolGroups(0.5, 12, SIX, SPACE),
+    "every-point": SymbolGroups(1.0, 9, frozenset(range(7)), GroupDesign(7, 1, Geometry(2, 3))),
+    "prime": SymbolGroups(1.0, 12, frozenset(range(9)), PLANE),
+    "one-of-two": SymbolGroups(1.0, 2, frozenset({0}), GroupDesign(1)),
+    "one-of-many": SymbolGroups(3.0, 40, frozenset({39}), GroupDesign(1)),
+    "all": SymbolGroups(0.5, 5, frozenset(range(5)), GroupDesign(5)),
+    "all-subsets": SubsetGroups(1.0, 5, frozenset(range(5)), GroupDesign(5, 2)),
+    "tiny": SymbolGroups(1e-6, 9, frozenset(range(6)), SPACE),
+    "tiny-subsets": SubsetGroups(1e-6, 9, frozenset(range(6)), GroupDesign(6, 3)),
+    "huge": SymbolGroups(50.0, 9, frozenset(range(6)), SPACE),
+    "huge-subsets": SubsetGroups(50.0, 9, frozenset(range(6)), GroupDesign(6, 2)),
+    "large": SymbolGroups(
+        1.0, 300, frozenset(range(0, 300, 3)), GroupDesign(100, 1, Geometry(5, 4))
+    ),
+    "large-subsets": SubsetGroups(1.0, 70, frozenset(range(0, 70, 2)), GroupDesign(35, 9)),
 }
 OVER_BLOCKS = {
     "one-block": (1.0, Blocks.one(8)),
@@ -175,6 +199,7 @@ INSTANCES: dict[str, Mechanism] = {
     for group in (
         BINARY,
         HIGH_LOW,
+        GROUPS,
         BLOCK_HADAMARD,
         RANDOMIZED_RESPONSE,
         PROJECTIVE_GEOMETRY,

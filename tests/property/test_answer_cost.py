@@ -32,6 +32,7 @@ LARGE: dict[str, dict[str, Any]] = {
     "l1-geometric": {"domain": {"size": LARGE_SIZE}},
     "tree": {"domain": {"size": 20_000}},
     "high-low": {"domain": {"size": LARGE_SIZE}, "sensitive": [1, 2]},
+    "groups": {"domain": {"size": LARGE_SIZE}, "sensitive": [*range(2000)]},
 }
 DEAR: dict[str, Any] = {"method": "anytime", "simultaneous": True, "project": "power"}
 

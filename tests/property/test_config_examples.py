@@ -34,6 +34,7 @@ RECORDS: Final = {"attributes": PARTS}
 MATRIX: Final = {"mechanism": "matrix", "strategy": "identity"}
 NEEDED: Final[Mapping[str, Mapping[str, Any]]] = {
     "sensitive": {"mechanism": "high-low", "domain": LABELS},
+    "share": {"mechanism": "groups", "domain": LABELS, "sensitive": EXAMPLES["sensitive"]},
     "policy": MATRIX,
     "prior": {"mechanism": "lip", "domain": {"size": 2}},
     "strategy": MATRIX,

@@ -18,7 +18,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"epsilon": 0}, "epsilon: expected a finite number above 0, got 0"),
     ({"domain": {"size": 10**12}}, "domain.size: expected 2..10000000 values"),
     ({"domain": {"colour": 1}}, "domain.colour: expected one of the keys"),
-    ({"mechanism": "laplace"}, "mechanism: expected one of binary, block-hadamard, high-low"),
+    ({"mechanism": "laplace"}, "mechanism: expected one of binary, block-hadamard, groups"),
     ({"topic": "a b"}, 'topic: expected letters, digits, dots, dashes and underscores'),
     ({"topic": "__a"}, "topic: expected letters"),
     ({"topic": "t" * 201}, "topic: expected at most 200 characters"),

@@ -16,17 +16,20 @@ import numpy as np
 from ldpstream.mechanisms.base.arrays import Floats, Indices, Integers
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.exact.entropy import WORD
+from ldpstream.mechanisms.families.design.centred import CentredDecoder
 from ldpstream.mechanisms.families.design.decoder import DesignDecoder
-from ldpstream.mechanisms.families.design.design import DesignLayout
+from ldpstream.mechanisms.families.design.design import SINGLE, DesignLayout, SymmetricDesign
+from ldpstream.mechanisms.families.design.incidence import OWN, Incidence
 from ldpstream.mechanisms.families.subset.decoder import SubsetDecoder
 from ldpstream.mechanisms.interface.decoder import (
     ROUNDING,
     Decoded,
     Decoder,
+    LinearDecoder,
     SingleValues,
     Statistic,
 )
-from ldpstream.mechanisms.interface.symbols import CountDecoder
+from ldpstream.mechanisms.interface.symbols import CountDecoder, remove_rounding
 
 
 class BlanketDecoder(Decoder):
@@ -111,6 +114,31 @@ class BlanketDecoder(Decoder):
         return np.array([self._own.group_reports(statistic).sum()], dtype=np.int64)
 
 
+class SubsetBlanket(BlanketDecoder, LinearDecoder):
+    """The decoder where reports hold subsets of their group."""
+
+    _own: SubsetDecoder
+
+    def noise(self, weights: Floats) -> Floats:
+        shift, groups = self._mean_shift(weights), self._groups
+        means = np.bincount(groups.of_value, weights, groups.count) / groups.sizes
+        inside = self._own.uniform_variances(weights) / self._tau**2
+        blanket = float((self._chosen * ((shift + means / self._tau) ** 2 + inside)).sum())
+        noise = self._tau * shift**2 + 2.0 * shift * weights + self._odds * weights**2
+        noise += self._own.noise(weights) / self._tau + (1.0 - self._tau) * blanket
+        return remove_rounding(noise + weights**2, weights)
+
+    def total(self, weights: Floats, statistic: Statistic) -> float:
+        reports = int(self._own.group_reports(statistic).sum())
+        own = self._own.total(weights, statistic) / self._tau
+        return own + self._mean_shift(weights) * reports
+
+    def span(self, weights: Floats) -> tuple[float, float]:
+        shift = self._mean_shift(weights)
+        least, largest = (end / self._tau + shift for end in self._own.span(weights))
+        return least, largest
+
+
 class SymbolBlanket(BlanketDecoder, CountDecoder):
     """The decoder where symbols are counted."""
 
@@ -133,3 +161,22 @@ class SymbolBlanket(BlanketDecoder, CountDecoder):
         means = np.add.reduceat(function, layout.starts) / layout.orders
         blanket = float((self._chosen * means).sum())
         return self._tau * self._own.expect(function) + (1.0 - self._tau) * blanket
+
+
+def decoder_of(
+    groups: Blocks, design: SymmetricDesign, incidence: Incidence, *, threshold: int
+) -> SymbolBlanket:
+    """Return the decoder of group 0, whose reports are also the blanket, and of single values."""
+    kinds = min(groups.count, 2)
+    of_group = np.minimum(np.arange(groups.count), 1)
+    layout = DesignLayout(groups, (design, SINGLE)[:kinds], of_group)
+    even = design.order == groups.sizes[0]
+    own = (DesignDecoder if even else CentredDecoder)(layout, (incidence, OWN)[:kinds])
+    return SymbolBlanket(own, layout, threshold=threshold, chosen=blanket_shares(groups))
+
+
+def blanket_shares(groups: Blocks) -> Floats:
+    """Return the probability of each group in the blanket: it is group 0 alone."""
+    shares = np.zeros(groups.count)
+    shares[0] = 1.0
+    return shares

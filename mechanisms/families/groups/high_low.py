@@ -9,7 +9,7 @@ Equation (13) of the paper writes row x, which would give the first value the co
 sets S_i are rows i + 1, as here.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -18,57 +18,30 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.mechanisms.base.checks import is_whole, read_epsilon
-from ldpstream.mechanisms.base.errors import SpecError, within
+from ldpstream.mechanisms.base.errors import within
 from ldpstream.mechanisms.base.lazy import locked_cached_property
-from ldpstream.mechanisms.base.texts import count
-from ldpstream.mechanisms.channels.blanket import Blanket, of_supports
 from ldpstream.mechanisms.channels.certificate import (
     ENUMERATION_LIMIT,
-    Certificate,
-    certify_by_enumeration,
-    certify_by_structure,
 )
 from ldpstream.mechanisms.channels.channel import Channel, refuse_large
-from ldpstream.mechanisms.domains.blocks import Blocks
-from ldpstream.mechanisms.exact.dyadic import SMALLEST_EPSILON, budget, sign_threshold
+from ldpstream.mechanisms.exact.dyadic import budget, sign_threshold
 from ldpstream.mechanisms.exact.entropy import WORD, Entropy
 from ldpstream.mechanisms.exact.walsh import move_to_sign, positive, sign_order
-from ldpstream.mechanisms.families.design.centred import CentredDecoder
-from ldpstream.mechanisms.families.design.design import SINGLE, DesignLayout, SymmetricDesign
-from ldpstream.mechanisms.families.design.incidence import OWN, Signs
-from ldpstream.mechanisms.families.groups.decoder import SymbolBlanket
+from ldpstream.mechanisms.families.design.design import SymmetricDesign
+from ldpstream.mechanisms.families.design.incidence import Signs
+from ldpstream.mechanisms.families.groups.decoder import SymbolBlanket, decoder_of
+from ldpstream.mechanisms.families.groups.sensitive import SensitiveMechanism
 from ldpstream.mechanisms.interface.chain import BlockChain, blend_of, read_larger
 from ldpstream.mechanisms.interface.mechanism import Json, Reports
 from ldpstream.mechanisms.interface.settings import Settings
 from ldpstream.mechanisms.interface.symbols import SymbolMechanism
-from ldpstream.mechanisms.policies.policy import HighLowPolicy
 
 
 @dataclass(frozen=True)
-class HighLow(SymbolMechanism):
-    """Protects the values in `sensitive`, out of `values` in all, with budget `epsilon`.
-
-    Raises:
-        SpecError: if epsilon is not a finite number above 0 or so small that reports carry no
-            information, no value is sensitive, or one is outside `0..values-1`.
-    """
+class HighLow(SensitiveMechanism, SymbolMechanism):
+    """Protects the values in `sensitive` by Hadamard positions."""
 
     id: ClassVar[str] = "high-low"
-    epsilon: float
-    values: int
-    sensitive: frozenset[int]
-
-    def __post_init__(self) -> None:
-        read_epsilon(self.epsilon, "epsilon")
-        if not self.sensitive:
-            raise SpecError("sensitive", "at least one value to protect, got none")
-        if not all(is_whole(value) and 0 <= value < self.values for value in self.sensitive):
-            raise SpecError("sensitive", f"values in 0..{self.values - 1}")
-        if self.values < 2:
-            raise SpecError("domain", f"at least 2 values, got {self.values}")
-        if 2 * self.threshold <= WORD:
-            raise SpecError("epsilon", f"a number of at least {SMALLEST_EPSILON}")
 
     @classmethod
     def configure(cls, settings: Settings) -> Self:
@@ -77,10 +50,6 @@ class HighLow(SymbolMechanism):
         sensitive = settings.read_sensitive()
         with within(settings.path):
             return cls(epsilon, settings.domain.size, sensitive)
-
-    @property
-    def size(self) -> int:
-        return self.values
 
     @property
     def positions(self) -> int:
@@ -92,11 +61,6 @@ class HighLow(SymbolMechanism):
         """Number of reports: S positions, and one for each value that is not sensitive."""
         return self.positions + self.values - len(self.sensitive)
 
-    @property
-    def policy(self) -> HighLowPolicy:
-        """Epsilon from sensitive values to all values, infinity from the others."""
-        return HighLowPolicy(self.epsilon, self.values, self.sensitive)
-
     @cached_property
     def threshold(self) -> int:
         """Probability of a position with sign +1, in units of 2^-64, rounded toward 1/2.
@@ -105,29 +69,31 @@ class HighLow(SymbolMechanism):
         """
         return sign_threshold(budget(self.epsilon))
 
+    @property
+    def own_threshold(self) -> int:
+        return 2 * self.threshold - WORD
+
+    @property
+    def support(self) -> tuple[Fraction, Fraction]:
+        return Fraction(1, 2), Fraction(1, 4)
+
+    @property
+    def listable(self) -> bool:
+        return self.size <= ENUMERATION_LIMIT
+
     @cached_property
     def row(self) -> NDArray[np.int64]:
         """Each value's row of Sylvester's matrix, int64 `(k,)`; 0 if it is not sensitive."""
-        rows = np.zeros(self.values, dtype=np.int64)
-        rows[sorted(self.sensitive)] = np.arange(1, len(self.sensitive) + 1)
-        return rows
+        return np.where(self.groups.of_value == 0, self.groups.position + 1, 0)
 
     @cached_property
     def plain(self) -> NDArray[np.int64]:
         """The plain report of each value, int64 `(k,)`; -1 if it is sensitive and has none."""
-        rank = np.cumsum(self.row == 0) - 1
-        return np.where(self.row == 0, self.positions + rank, -1)
+        group = self.groups.of_value
+        return np.where(group > 0, self.positions + group - 1, -1)
 
     def parameters(self) -> Mapping[str, Json]:
-        return {
-            "epsilon": float(self.epsilon),
-            "threshold": hex(self.threshold),
-            "sensitive": {"count": len(self.sensitive), "sha256": self.policy.digest},
-        }
-
-    def tables(self) -> Mapping[str, Json]:
-        numbers: list[Json] = [*sorted(self.sensitive)]
-        return {"sensitive": numbers}
+        return {"threshold": hex(self.threshold), **self.sensitive_parameters()}
 
     def channel(self) -> Channel:
         """Return the realised channel in exact rationals.
@@ -165,30 +131,11 @@ class HighLow(SymbolMechanism):
         places = np.array([0]), np.array([order])
         return permanent, BlockChain(*places, {order: blend})
 
-    def certify(self) -> Certificate:
-        """Prove the realised loss: by enumeration up to 64 values, by structure at any size.
-
-        By structure: a sensitive value reports only positions, each with one of two probabilities,
-        and any other value gives each position at least the smaller one. No ratio therefore exceeds
-        `threshold / (2^64 - threshold)`, and some position attains it.
-        """
-        if self.size <= ENUMERATION_LIMIT:
-            return certify_by_enumeration(self.id, self.policy, self.channel(), self.disclosed())
+    def check_tables(self) -> None:
+        super().check_tables()
         protected = self.row[self.row > 0]
         if len(np.unique(protected)) < len(self.sensitive) or protected.max() >= self.positions:
             raise ValueError("the tables of high-low are not what its proof assumes")
-        ratio = Fraction(self.threshold, WORD - self.threshold)
-        return certify_by_structure(
-            self.id, self.policy, {budget(self.epsilon): ratio}, self.disclosed()
-        )
-
-    def blankets(self) -> Mapping[Fraction, Collection[Blanket]]:
-        """Return the blanket of two sensitive values; every value can produce every position."""
-        if len(self.sensitive) < 2:
-            return {}
-        ratio = Fraction(self.threshold, WORD - self.threshold)
-        quarters = of_supports(ratio, Fraction(1, 2), Fraction(1, 4))
-        return {budget(self.epsilon): [quarters]}
 
     def randomise(self, values: NDArray[np.int64], entropy: Entropy) -> Reports:
         """Randomise values, int64 of shape `(n,)` in `0..k-1`, into reports of shape `(n,)`.
@@ -206,24 +153,6 @@ class HighLow(SymbolMechanism):
 
     @locked_cached_property
     def decoder(self) -> SymbolBlanket:
-        """The decoder of a report from the own group with probability t, else of a position.
-
-        A sensitive value's own reports are uniform over the positions of sign +1.
-        """
-        order, count = self.positions, 1 + self.values - len(self.sensitive)
-        kinds = min(count, 2)
-        groups = Blocks(np.where(self.row > 0, 0, 1 + self.plain - order))
+        order = self.positions
         signs = SymmetricDesign(order, order // 2, order // 4, WORD)
-        layout = DesignLayout(groups, (signs, SINGLE)[:kinds], np.minimum(np.arange(count), 1))
-        own = CentredDecoder(layout, (Signs(order), OWN)[:kinds])
-        chosen = np.zeros(count)
-        chosen[0] = 1.0
-        return SymbolBlanket(own, layout, threshold=2 * self.threshold - WORD, chosen=chosen)
-
-    def disclosed(self) -> list[str]:
-        exposed = self.values - len(self.sensitive)
-        if not exposed:
-            return []
-        often = (2 * self.threshold - WORD) / WORD
-        values = count(exposed, "value")
-        return [f"the value itself, with probability {often:.4g}, for {values} not sensitive"]
+        return decoder_of(self.groups, signs, Signs(order), threshold=self.own_threshold)

@@ -113,6 +113,16 @@ class SubsetDecoder(LinearDecoder):
             noise[at] = found
         return noise
 
+    def uniform_variances(self, weights: Floats) -> Floats:
+        """Return the variance of `h_w` over uniform reports of each block, float64 `(blocks,)`."""
+        blocks, kinds = self._blocks, self._kinds
+        _, u = self._centred(weights)
+        squares = np.bincount(blocks.of_value, u**2, blocks.count)
+        sizes, chosen = blocks.sizes, self._chosen
+        spread = chosen * (sizes - chosen) / (sizes * np.maximum(sizes - 1, 1))
+        variances: Floats = self._tables.step[kinds] ** 2 * spread * squares
+        return variances
+
     def total(self, weights: Floats, statistic: Statistic) -> float:
         """Return `sum_j mean_j N_j + sum_x step u_x I_x`."""
         held, reports = self._split(statistic)

@@ -29,6 +29,7 @@ from ldpstream.mechanisms.exact.dyadic import budget
 from ldpstream.mechanisms.exact.entropy import Entropy, bernoulli_each, bernoulli_rational
 from ldpstream.mechanisms.families.block.mechanism import BlockMechanism
 from ldpstream.mechanisms.families.subset.decoder import SubsetDecoder
+from ldpstream.mechanisms.families.subset.reports import SubsetReports
 from ldpstream.mechanisms.families.subset.subsets import (
     Payload,
     SubsetLayout,
@@ -38,14 +39,14 @@ from ldpstream.mechanisms.families.subset.subsets import (
     stronger_subsets,
 )
 from ldpstream.mechanisms.interface.chain import Chain, blend_of, read_larger
-from ldpstream.mechanisms.interface.mechanism import Reports, Statistic
+from ldpstream.mechanisms.interface.mechanism import Reports
 
 MAX_BLOCK = 8192
 """Largest block: a report holds a bit, and a draw takes a random key, for each of its values."""
 
 
 @dataclass(frozen=True)
-class SubsetSelection(BlockMechanism):
+class SubsetSelection(BlockMechanism, SubsetReports):
     """Subset selection with budget `epsilon` inside each block of a partition.
 
     Raises:
@@ -78,21 +79,6 @@ class SubsetSelection(BlockMechanism):
         """The form of reports and statistics."""
         return SubsetLayout(self.blocks, self.subsets)
 
-    @property
-    def report_bytes(self) -> int:
-        """Length of a report: the block's number, and a bit for each value of the largest block."""
-        return self.layout.report_bytes
-
-    @property
-    def report_bits(self) -> int:
-        """Number of bits in use: those of the block's number, and one for each value."""
-        return (self.blocks.count - 1).bit_length() + int(self.blocks.sizes.max())
-
-    @property
-    def statistic_size(self) -> int:
-        """Length of the statistic: one count for each value and one for each block."""
-        return self.size + self.blocks.count
-
     def parameters(self) -> Mapping[str, Json]:
         subsets: list[Json] = [
             {"size": s.size, "chosen": s.chosen, "threshold": hex(s.threshold)}
@@ -105,30 +91,13 @@ class SubsetSelection(BlockMechanism):
             "blocks": {"count": self.blocks.count, "sha256": self.blocks.digest},
         }
 
-    def possible_reports(self) -> Reports:
-        """Return all reports, block by block, with subsets in lexicographic order of their places.
-
-        Raises:
-            ValueError: if the channel holds more than 2^20 probabilities.
-        """
-        refuse_large(self.size, self._entries)
-        rows = []
-        for block, kind in enumerate(self.layout.kinds.tolist()):
-            subsets = self.subsets[kind]
-            members = np.array(list(combinations(range(subsets.size), subsets.chosen)))
-            taken = np.zeros((len(members), subsets.size), dtype=np.bool_)
-            np.put_along_axis(taken, members, values=True, axis=1)
-            numbers = np.full(len(members), block, dtype=np.int64)
-            rows.append(self.layout.write(numbers, self.layout.pack(taken)))
-        return np.concatenate(rows)
-
     def channel(self) -> Channel:
         """Return the realised channel in exact rationals; outputs as in `possible_reports`.
 
         Raises:
             ValueError: if it holds more than 2^20 probabilities.
         """
-        refuse_large(self.size, self._entries)
+        refuse_large(self.size, self.entries)
         rows: list[dict[int, Fraction]] = [{} for _ in range(self.size)]
         output = 0
         for block, kind in enumerate(self.layout.kinds.tolist()):
@@ -142,7 +111,7 @@ class SubsetSelection(BlockMechanism):
         return Channel(tuple(rows), output)
 
     @property
-    def _entries(self) -> int:
+    def entries(self) -> int:
         """Number of probabilities of the channel, which may exceed the range of floats."""
         blocks = np.bincount(self.layout.kinds).tolist()
         subsets = zip(blocks, self.subsets, strict=True)
@@ -151,7 +120,7 @@ class SubsetSelection(BlockMechanism):
     @property
     def listable(self) -> bool:
         """Whether certificates enumerate the channel: up to 64 values with few enough subsets."""
-        return super().listable and self._entries <= MOST_WORK
+        return super().listable and self.entries <= MOST_WORK
 
     def worst_ratio(self) -> Fraction:
         """Return the largest ratio of a subset's two probabilities.
@@ -185,21 +154,6 @@ class SubsetSelection(BlockMechanism):
             else:
                 masks[here, 0] = 1
         return layout.write(block, masks)
-
-    def encode(self, reports: Reports) -> NDArray[np.uint8]:
-        encoded: NDArray[np.uint8] = reports
-        return encoded
-
-    def decode(self, payload: NDArray[np.uint8]) -> tuple[Reports, NDArray[np.bool_]]:
-        """Return the rows unchanged, and which of them are reports, bool `(n,)`.
-
-        In a report the block exists, and the mask holds d bits, all of values of the block.
-        """
-        return payload, self.layout.valid(payload)
-
-    def accumulate(self, statistic: Statistic, reports: Reports) -> None:
-        if len(reports):
-            statistic += self.layout.count(reports)
 
     def chain(self, epsilon: object) -> tuple["SubsetSelection", "SubsetChain"]:
         """Return the mechanism of a permanent draw, and the chain from it to reports.

@@ -119,8 +119,9 @@ def draw_subsets(entropy: Entropy, subsets: Subsets, places: Indices, wanted: Bo
     """Return a subset for each value, by its place in its block: bool `(n, size)`.
 
     It holds the value if `wanted`, else not, and is otherwise uniform: it takes the other values
-    with the smallest of independent 32-bit keys. If keys tie for the last place, all keys of that
-    subset are drawn again. Since this treats all values alike, every subset stays equally likely.
+    with the smallest of independent 32-bit keys. Place -1 stands for a uniform subset. If keys tie
+    for the last place, all keys of that subset are drawn again. Since this treats all values alike,
+    every subset stays equally likely.
     """
     out = np.empty((len(places), subsets.size), dtype=np.bool_)
     step = max(1, _BATCH_KEYS // subsets.size)
@@ -138,7 +139,8 @@ def _smallest(entropy: Entropy, subsets: Subsets, places: Indices, wanted: Bools
     halves = entropy.words(-(-n // 2)).astype("<u8").view("<u4")[:n]
     keys = halves.reshape(len(places), subsets.size)
     # The largest key is taken only if it is the d-th smallest; then all are, and are drawn again.
-    keys[np.arange(len(places)), places] = np.where(wanted, 0, _LARGEST_KEY)
+    own = np.flatnonzero(places >= 0)
+    keys[own, places[own]] = np.where(wanted[own], 0, _LARGEST_KEY)
     last = np.partition(keys, subsets.chosen - 1, axis=1)[:, subsets.chosen - 1]
     taken: Bools = keys <= last[:, None]
     return taken

@@ -84,7 +84,7 @@ def choose_channel(epsilon: Fraction, nodes: int) -> NodeChannel:
     best = NodeChannel(
         nodes, SymmetricDesign(nodes, 1, 0, set_threshold(epsilon, 1, nodes - 1)), None
     )
-    for geometry in _spaces(nodes):
+    for geometry in small_spaces(nodes):
         found = NodeChannel(nodes, hyperplane_design(epsilon, geometry), geometry)
         gaps = found.design.support.gap, best.design.support.gap
         if gaps[0] > 0 and (gaps[1] <= 0 or found.contrast_noise < best.contrast_noise):
@@ -92,7 +92,8 @@ def choose_channel(epsilon: Fraction, nodes: int) -> NodeChannel:
     return best
 
 
-def _spaces(nodes: int) -> Iterator[Geometry]:
+def small_spaces(nodes: int) -> Iterator[Geometry]:
+    """Yield the spaces of at least three coordinates and `nodes` to four times as many points."""
     for q in primes_up_to(isqrt(_MOST_POINTS * nodes)).tolist():
         geometry = Geometry(q, _COORDINATES)
         while geometry.points < nodes:

@@ -1,22 +1,219 @@
-"""`high-low` and `groups`: totals of theirs, by enumeration in rationals that shares no code."""
+"""`high-low` and `groups`: test values of the theory, and enumeration that shares no code."""
+
+import itertools
+import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
+from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.exact.dyadic import exp_bounds
+from ldpstream.mechanisms.families.design.geometry import Geometry
+from ldpstream.mechanisms.families.groups.designs import GroupDesign, choose_design
 from ldpstream.mechanisms.families.groups.high_low import HighLow
+from ldpstream.mechanisms.families.groups.mechanism import (
+    Groups,
+    SubsetGroups,
+    SymbolGroups,
+    best_groups,
+)
 from ldpstream.mechanisms.interface.mechanism import Mechanism
+from tests.exact.enumeration import Scripted
+
+WORD = 1 << 64
+PLANE = Geometry(3, 3)
 
 
-def total(mechanism: Mechanism, shares: np.ndarray) -> float:
+def total(mechanism: Mechanism, shares: np.ndarray | None = None) -> float:
     """The sum of the variances of all single values, of one report for respondents."""
-    return sum(float(mechanism.decoder.noise(row) @ shares) for row in np.eye(mechanism.size))
+    size = mechanism.size
+    p = np.full(size, 1.0 / size) if shares is None else shares
+    return sum(float(mechanism.decoder.noise(row) @ p) for row in np.eye(size))
 
 
-def uniform(size: int) -> np.ndarray:
-    return np.full(size, 1.0 / size)
+def of_subsets(epsilon: float, size: int, sensitive: int, chosen: int) -> Groups:
+    kind = SubsetGroups if chosen > 1 else SymbolGroups
+    return kind(epsilon, size, frozenset(range(sensitive)), GroupDesign(sensitive, chosen))
 
 
-def test_values_that_share_positions_have_the_mean_of_their_group_without_noise():
+def test_values_of_high_low_know_the_mean_of_their_group():
     """The two-valued decoder has 21.686283 here."""
-    mechanism = HighLow(1.0, 12, frozenset(range(6)))
-    assert total(mechanism, uniform(12)) == pytest.approx(17.544577, rel=1e-7)
+    assert total(HighLow(1.0, 12, frozenset(range(6)))) == pytest.approx(17.544577, rel=1e-7)
+
+
+def test_more_points_than_values_know_the_mean_of_their_group():
+    """The two-valued decoder has 26.196358 here."""
+    mechanism = SymbolGroups(1.0, 12, frozenset(range(9)), GroupDesign(9, 1, PLANE))
+    assert total(mechanism) == pytest.approx(25.304258, rel=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "size", "chosen", "threshold", "noise"),
+    [
+        (1.3, 5, 2, 0x84312A7C25EB85ED, (1.373276, 1.456856, 0.811330)),
+        (1.0, 6, 2, 0x5D3A98201D2C271B, (2.877105, 2.399634, 1.713152)),
+        (0.5, 6, 3, 0x3EB2FD4D34390BE2, (10.882495, 11.549161, 8.827169)),
+        (4.0, 10, 1, 0xD7BF4C39141A7E1D, (0.171049, 0.021790, 0.021790)),
+        (1.0, 1, 1, 0xA1D2A7274C4320E5, (0.0, 0.581977, 0.581977)),
+    ],
+)
+def test_thresholds_and_noise_are_those_of_the_theory(
+    epsilon: float, size: int, chosen: int, threshold: int, noise: tuple[float, float, float]
+):
+    mechanism = of_subsets(epsilon, size + 1, size, chosen)
+    assert mechanism.own_threshold == threshold
+    found = mechanism.decoder.noise(np.eye(size + 1)[0])
+    assert found[[0, min(1, size), size]] == pytest.approx(noise, abs=6e-7)
+    least, largest = mechanism.decoder.noise_extremes()
+    assert (least[0], largest[0]) == pytest.approx((found.min(), found.max()), rel=1e-12)
+
+
+def test_a_range_over_sensitive_and_other_values_is_that_of_the_theory():
+    mechanism = of_subsets(1.0, 9, 5, 2)
+    assert mechanism.own_threshold == 0x68478AA465EC6247
+    weights = np.array([0.0] * 3 + [1.0] * 4 + [0.0] * 2)
+    expected = [3.609826] * 3 + [3.628043] * 2 + [2.809729] * 2 + [2.518741] * 2
+    assert mechanism.decoder.noise(weights) == pytest.approx(expected, abs=6e-7)
+    assert mechanism.decoder.span(weights) == pytest.approx((-2.218605, 4.327907), abs=6e-7)
+    sensitive = mechanism.decoder.noise((np.arange(9) < 5).astype(float))
+    assert sensitive == pytest.approx([0.0] * 5 + [1.454942] * 4, abs=6e-7)
+
+
+@pytest.mark.parametrize(
+    ("size", "sensitive", "epsilon", "today", "chosen", "subsets", "optimum"),
+    [
+        (12, 6, 0.5, 88.8173, 2, 62.327947, 62.254491),
+        (12, 6, 1.0, 21.6863, 2, 13.450058, 13.450058),
+        (12, 6, 4.0, 2.8628, 1, 0.215674, 0.215674),
+        (9, 8, 4.0, 6.8014, 1, 0.284843, 0.284843),
+        (40, 10, 3.0, 3.7483, 1, 1.268794, 1.257240),
+        (100, 30, 2.0, 24.0672, 6, 13.800817, 13.800817),
+        (20, 1, 1.0, 3.6827, 1, 1.105756, 1.105756),
+    ],
+)
+def test_totals_are_near_the_optimum_over_all_channels(
+    size: int,
+    sensitive: int,
+    epsilon: float,
+    today: float,
+    chosen: int,
+    subsets: float,
+    optimum: float,
+):
+    """`today` is the two-valued decoder of `high-low`, `optimum` is proved."""
+    found = {
+        d: total(of_subsets(epsilon, size, sensitive, d))
+        for d in {chosen, chosen + 1}
+        if d == chosen or 2 < sensitive > d
+    }
+    assert found[chosen] == pytest.approx(subsets, abs=1e-6)
+    assert min(found.values()) == found[chosen]
+    assert optimum <= found[chosen] + 1e-6
+    assert found[chosen] <= 1.01 * optimum
+    tau = math.tanh(epsilon / 2)
+    old = 1 / tau - 1
+    s, plain = sensitive, size - sensitive
+    old = (
+        s * (1 / tau**2 - 1)
+        + s * (s - 1) / tau**2
+        + plain * s * (1 / tau**2 - 1 / tau)
+        + plain * (1 / tau - 1)
+    ) / size
+    assert old == pytest.approx(today, abs=6e-5)
+    centred = total(HighLow(epsilon, size, frozenset(range(sensitive))))
+    assert optimum <= centred < old
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "size", "sensitive", "chosen"),
+    [
+        (1.0, 6, 4, 2),
+        (0.3, 5, 4, 3),
+        (2.5, 7, 5, 1),
+        (50.0, 5, 3, 2),
+        (1.0, 4, 4, 2),
+        (1.0, 3, 1, 1),
+    ],
+)
+def test_the_channel_is_its_definition_and_keeps_the_policy_at_every_report(
+    epsilon: float, size: int, sensitive: int, chosen: int
+):
+    mechanism = of_subsets(epsilon, size, sensitive, chosen)
+    reports = [*itertools.combinations(range(sensitive), chosen), *range(sensitive, size)]
+    subsets = len(reports) - (size - sensitive)
+    tau = Fraction(mechanism.own_threshold, WORD)
+    rows = []
+    for value in range(size):
+        own = [
+            report == value if isinstance(report, int) else value in report for report in reports
+        ]
+        rows.append(
+            [
+                tau * held / sum(own) + (1 - tau) * (number < subsets) / subsets
+                for number, held in enumerate(own)
+            ]
+        )
+    channel = mechanism.channel()
+    for row, found in zip(rows, channel.rows, strict=True):
+        assert {number: p for number, p in enumerate(row) if p} == found
+    floor = exp_bounds(Fraction(min(epsilon, 1000.0)))[0]
+    worst = Fraction(0)
+    for value, other, report in itertools.product(
+        range(sensitive), range(size), range(len(reports))
+    ):
+        assert rows[value][report] <= floor * rows[other][report]
+        if value != other and rows[other][report]:
+            worst = max(worst, rows[value][report] / rows[other][report])
+    assert worst == mechanism.ratio
+    # One unit more is too much, unless it is the largest threshold.
+    more = Fraction(mechanism.own_threshold + 1, WORD)
+    assert (
+        mechanism.own_threshold == WORD - 1
+        or 1 + more / (mechanism.support[0] * (1 - more)) > floor
+    )
+
+
+def test_designs_of_any_share_are_those_of_least_total():
+    """Against the totals of the mechanisms themselves; the default is within the stated loss."""
+    for sensitive, epsilon in itertools.product((7, 10, 20), (0.5, 1.0, 2.0, 4.0)):
+        size = sensitive + 5
+        for share in (0.02, 0.3, 1.0):
+            p = np.repeat([share / sensitive, (1 - share) / 5], [sensitive, 5])
+            best = min(
+                total(of_subsets(epsilon, size, sensitive, d), p) for d in range(1, sensitive)
+            )
+            design = choose_design(Fraction(epsilon), sensitive, share)
+            kind = SubsetGroups if design.is_subset else SymbolGroups
+            chosen = kind(epsilon, size, frozenset(range(sensitive)), design)
+            assert total(chosen, p) <= 1.035 * best
+            default = total(best_groups(epsilon, size, frozenset(range(sensitive))), p)
+            assert default <= 1.45 * best
+
+
+def test_draws_follow_the_words():
+    """Own reports, then reports of the blanket, word by word."""
+    mechanism = SymbolGroups(1.0, 9, frozenset(range(7)), GroupDesign(7, 1, Geometry(2, 3)))
+    threshold = mechanism.own_threshold
+    # A sensitive and a plain value by themselves; then both from the blanket, 7 being rejected.
+    entropy = Scripted([threshold - 1, 0, threshold, WORD - 1], [2, 1], [7, 6], [5])
+    reports = mechanism.privatize(np.array([3, 8, 3, 8]), entropy=entropy)
+    supporting = mechanism.design.incidence.supporting(3)
+    assert reports.tolist() == [supporting[2], 8, 5, 6]
+
+
+def test_subsets_are_drawn_by_their_keys():
+    mechanism = of_subsets(1.0, 5, 4, 2)
+    threshold = mechanism.own_threshold
+    keys = [(3 << 32) | 5, (1 << 32) | 4]  # 5, 3, 4, 1
+    entropy = Scripted([threshold - 1, 0, threshold], keys * 3)
+    reports = mechanism.privatize(np.array([2, 4, 2]), entropy=entropy)
+    # The value with the least other key; the plain value; the two least keys.
+    assert reports.tolist() == [[0, 0b1100], [1, 1], [0, 0b1010]]
+
+
+def test_what_contradicts_is_refused():
+    with pytest.raises(SpecError, match="design of 3 values"):
+        SymbolGroups(1.0, 5, frozenset(range(3)), GroupDesign(4))
+    with pytest.raises(SpecError, match="epsilon"):
+        best_groups(1e-30, 5, frozenset(range(3)))

@@ -10,7 +10,12 @@ from tests.exact.specs import BASE, BINARY, BITS, GEOMETRIC, HIGH_LOW, make
 
 PATH = "collection.checkins"
 IMPOSSIBLE = {
-    "mechanism": (BASE, {"mechanism": "laplace"}, "mechanism", "binary, block-hadamard, high-low"),
+    "mechanism": (
+        BASE,
+        {"mechanism": "laplace"},
+        "mechanism",
+        "binary, block-hadamard, groups, high-low",
+    ),
     "mechanism type": (BASE, {"mechanism": ["binary"]}, "mechanism", "one of"),
     "epsilon 0": (BASE, {"epsilon": 0}, "epsilon", "a finite number above 0, got 0"),
     "epsilon NaN": (BASE, {"epsilon": math.nan}, "epsilon", "a finite number above 0, got nan"),

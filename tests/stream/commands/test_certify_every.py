@@ -49,6 +49,7 @@ GRID: dict[str, list[str]] = {
     "binary": tables(
         ("[1e-6, 1e-6]", "[0.1, 5.0]", "[inf, 1.0]", "[50.0, inf]", "[50.0, 50.0]"), (LABELS,)
     ),
+    "groups": tables(EPSILONS, ("{ size = 2 }", "{ size = 7 }"), "sensitive = [0]"),
     "high-low": tables(EPSILONS, ("{ size = 2 }", "{ size = 7 }"), "sensitive = [0]")
     + tables(EPSILONS, ("{ size = 300 }",), "sensitive = [1, 5, 6, 200]"),
     "block-hadamard": tables(EPSILONS, BLOCKWISE),

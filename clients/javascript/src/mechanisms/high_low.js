@@ -8,7 +8,8 @@ import { symbols } from "./symbols.js";
 
 const WORD = 1n << 64n;
 
-export async function highLow(parameters, size, tables) {
+// The numbers of the sensitive values, ascending.
+export async function readSensitive(parameters, size, tables) {
   const sensitive = tables.sensitive ?? [];
   if (
     !sensitive.every((value) => Number.isInteger(value) && value >= 0 && value < size) ||
@@ -16,6 +17,11 @@ export async function highLow(parameters, size, tables) {
   ) {
     throw new SpecError("tables.sensitive", "the values whose SHA-256 the spec holds");
   }
+  return sensitive;
+}
+
+export async function highLow(parameters, size, tables) {
+  const sensitive = await readSensitive(parameters, size, tables);
   const threshold = BigInt(parameters.threshold);
   const plainThreshold = 2n * threshold - WORD;
   const positions = signOrder(sensitive.length);

@@ -8,6 +8,7 @@ import { sizeOf, withPriors } from "../domain.js";
 import { largestLoss } from "../loss.js";
 import { binary } from "./binary.js";
 import { blockHadamard } from "./block_hadamard.js";
+import { groups } from "./groups.js";
 import { highLow } from "./high_low.js";
 import { l1Bits } from "./l1_bits.js";
 import { l1Geometric } from "./l1_geometric.js";
@@ -24,6 +25,7 @@ import { tree } from "./tree.js";
 const BUILDERS = new Map([
   ["binary", binary],
   ["block-hadamard", blockHadamard],
+  ["groups", groups],
   ["high-low", highLow],
   ["l1-bits", l1Bits],
   ["l1-geometric", l1Geometric],

@@ -61,7 +61,8 @@ export async function subsetSelection(parameters, size, tables) {
   return { reportBytes, numbers: false, privatize, chain: { form, sender } };
 }
 
-function drawSubsets(entropy, count, chosen, rows, blockBytes) {
+// Place -1 stands for a uniform subset.
+export function drawSubsets(entropy, count, chosen, rows, blockBytes) {
   const step = Math.max(1, Math.floor(BATCH / count));
   for (let first = 0; first < rows.length; first += step) {
     let open = rows.slice(first, first + step);
@@ -69,7 +70,7 @@ function drawSubsets(entropy, count, chosen, rows, blockBytes) {
       const keys = drawKeys(entropy, open.length * count);
       open = open.filter((row, at) => {
         const own = keys.subarray(at * count, (at + 1) * count);
-        own[row.place] = row.wanted ? 0 : LARGEST_KEY;
+        if (row.place >= 0) own[row.place] = row.wanted ? 0 : LARGEST_KEY;
         const last = Uint32Array.from(own).sort()[chosen - 1];
         const taken = [];
         own.forEach((key, place) => {
