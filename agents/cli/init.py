@@ -41,7 +41,8 @@ origins = []                    # web pages that may upload, such as "https://su
 #                 `ldpstream plan NAME --respondents N` says which has the least here.
 # tree:           ordered domains, for ranges and quantiles, with several times less error; made for
 #                 `workload = "ranges"` (the default) or "prefixes", a list of [first, last], or
-#                 "levels" for whole distributions and maps.
+#                 "levels" for whole distributions and maps. Shares are projected, slightly biased,
+#                 with the bounds of the unbiased ones, which `project = "none"` publishes.
 #                 Where only fixed ranges, sets or linear queries are published, the first four take
 #                 `workload = "published"`: reports on what those tell apart, with less error.
 # groups:         only the values in `sensitive = [...]` are protected; `share = 0.3` of the people

@@ -25,7 +25,11 @@ from ldpstream.agents.config.privacy import (
     words_sentence,
 )
 from ldpstream.agents.config.privacy.over_time import SpreadConfig
-from ldpstream.agents.config.query.capabilities import check_support, disclosed_blocks
+from ldpstream.agents.config.query.capabilities import (
+    check_support,
+    default_projection,
+    disclosed_blocks,
+)
 from ldpstream.agents.config.query.options import KEYS, TOP_LIMIT, EstimateOptions
 from ldpstream.agents.config.tables import AttributeTable, CollectionTable, PublishTable
 from ldpstream.agents.config.topic_names import Topics
@@ -241,16 +245,20 @@ def _as_config_error() -> Iterator[None]:
 
 def _options(path: str, table: CollectionTable, spec: CollectionSpec) -> EstimateOptions:
     tables: _Tables = [(table, path), (table.publish, f"{path}.publish")]
-    options = _resolved(EstimateOptions(), tables, spec)
-    each = []
+    options = _resolved(EstimateOptions(project=default_projection(spec)), tables, spec)
+    own = {
+        name: replace(options, project=default_projection(attribute))
+        for name, attribute in spec.attributes.items()
+        if table.project is None and default_projection(attribute) != options.project
+    }
     for name, written in table.publish.attributes.items():
         where = f"{path}.publish.{key_path(['attributes', name])}"
         if name not in spec.attributes:
             names = ", ".join(spec.attributes) or "none, because values are not records"
             raise ConfigError(where, f"expected {names}")
-        attribute_options = _resolved(options, [(written, where)], spec.attributes[name])
-        each.append((name, attribute_options))
-    options = replace(options, of_attributes=tuple(each))
+        previous = own.get(name, options)
+        own[name] = _resolved(previous, [(written, where)], spec.attributes[name])
+    options = replace(options, of_attributes=tuple(own.items()))
     try:
         check_support(options, spec)
     except QueryError as error:
@@ -281,7 +289,12 @@ def _resolved(options: EstimateOptions, tables: _Tables, spec: CollectionSpec) -
     """Return options, replaced where one of some tables, each with its path, has a key for them."""
     resolved: dict[str, Any] = {}
     for name, resolve in KEYS.items():
-        setters = [(table, where) for table, where in tables if name in table.model_fields_set]
+        # A key that is set to nothing, which only Python can, is not set.
+        setters = [
+            (table, where)
+            for table, where in tables
+            if name in table.model_fields_set and getattr(table, name) is not None
+        ]
         if not setters:
             continue
         written, where = setters[0]
@@ -299,7 +312,9 @@ def _resolved(options: EstimateOptions, tables: _Tables, spec: CollectionSpec) -
     if "top" not in resolved and spec.mechanism.unanswered(None) is not None:
         resolved["top"] = 0
     if resolved.get("quantiles"):
-        _check_quantiles(f"{tables[-1][1]}.quantiles", spec)
+        _check_prefixes(f"{tables[-1][1]}.quantiles", spec)
+    if resolved.get("project") == "ordered" and default_projection(spec) != "ordered":
+        _check_prefixes(f"{tables[0][1]}.project", spec)
     return replace(options, **resolved)
 
 
@@ -320,13 +335,13 @@ def _sets(
             raise ConfigError(path, f"expected {error.expected}") from error
 
 
-def _check_quantiles(path: str, spec: CollectionSpec) -> None:
-    # Quantiles cost time quadratic in this number, and a worker computes them every few seconds.
+def _check_prefixes(path: str, spec: CollectionSpec) -> None:
+    # Prefixes cost time quadratic in this number, and a worker computes them every few seconds.
     groups = (spec.mechanism.marginal or spec.mechanism).decoder.groups()
     largest = spec.domain.estimated.size if groups is None else int(np.bincount(groups).max())
     if largest > _QUANTILE_LIMIT:
         raise ConfigError(
             path,
             f"expected at most {_QUANTILE_LIMIT:,} values that are not distinguished exactly, "
-            f"got {largest:,}; ask for quantiles of finer domains with query or estimate",
+            f"got {largest:,}; ask for those of finer domains with query or estimate",
         )

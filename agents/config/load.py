@@ -156,9 +156,9 @@ def _with_accepted(
 
     Each earlier file must have a collection of the same name. It keeps everything that determines
     what its reports mean and how they are published: domain, mechanism, precision, `window`,
-    `spread`, `minimum`, `minimum_block`, `confidence`, `estimand`, `method`, `sharpest` and
-    `publish`. Topics, partitions and the handling of rejected messages are those of the new
-    collection. The earlier file's own `accept` is not followed.
+    `spread`, `minimum`, `minimum_block`, `confidence`, `estimand`, `method`, `sharpest`,
+    `project` and `publish`. Topics, partitions and the handling of rejected messages are those of
+    the new collection. The earlier file's own `accept` is not followed.
 
     Raises:
         ConfigError: naming the place in `accept`, the file, and what was expected.

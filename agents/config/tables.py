@@ -28,7 +28,7 @@ from ldpstream.agents.config.examples import DOMAIN_SCHEMA, EXAMPLES
 from ldpstream.agents.config.gateway import GatewayConfig
 from ldpstream.agents.config.hosts import BROKERS_EXPECTED, are_brokers
 from ldpstream.agents.config.query.errors import refused
-from ldpstream.agents.config.query.options import SETTINGS, TOP_LIMIT
+from ldpstream.agents.config.query.options import SETTINGS, TOP_LIMIT, Projection
 from ldpstream.agents.config.query.settings import Unit
 from ldpstream.agents.config.serving import Table
 from ldpstream.agents.config.worker import Name, WorkerConfig
@@ -290,6 +290,9 @@ class CollectionTable(Table):
     publish: PublishTable = PublishTable()
     estimand: Estimand = Field(default="respondents", description=_HELPS["estimand"])
     method: Method = Field(default="padded", description=_HELPS["method"])
+    project: Projection | None = Field(
+        default=None, description=_HELPS["project"], examples=["none"]
+    )
     confidence: Unit = Field(default=0.95, description=_HELPS["confidence"])
     sharpest: int = Field(
         default=SHARPEST,

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from ldpstream.agents.config.privacy.statement import Privacy
+from ldpstream.agents.config.query.options import Projection
 from ldpstream.agents.document.entries import Part
 from ldpstream.agents.document.model import Window
 
@@ -177,6 +178,7 @@ class Collection(Part):
     estimand: str
     method: str
     sharpest: int = Field(description="Reports at which anytime bounds are narrowest")
+    project: Projection = Field(description="How shares are post-processed")
     likelihood: bool = Field(
         description="Whether project=likelihood and method=profile, profile-exact are offered"
     )

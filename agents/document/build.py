@@ -45,6 +45,7 @@ from ldpstream.mechanisms.families.lip.lip import Lip
 from ldpstream.mechanisms.families.sampled.sampled import Sampled
 from ldpstream.mechanisms.families.weights.private import WeightedDomain
 
+_ROUNDING: Final = 1e-12
 _LISTED_RUNS: Final = 1_000
 """The most runs of merged blocks that a document lists."""
 
@@ -298,11 +299,21 @@ def _estimates(
         "projection": chosen.project,
         "distribution": values,
         "ranges": ranges,
-        "quantiles": quantile_estimates(basis) if chosen.quantiles else [],
+        "quantiles": quantile_estimates(basis, listed.projected) if chosen.quantiles else [],
         "influence": max(influences, default=None),
         "forged": min(forged, default=None),
     }
-    return fields | devices | _further_fields(collection, totals, basis, listed.projected)
+    fields |= devices | _further_fields(collection, totals, basis, listed.projected)
+    if listed.projected is not None:
+        fields["outside"] = sum(_is_outside(entry["share"], entry) for entry in entries)
+    return fields
+
+
+def _is_outside(point: float | None, entry: Entry) -> bool:
+    low, high = entry["low"], entry["high"]
+    if point is None or low is None or high is None:
+        return False
+    return not low - _ROUNDING <= point <= high + _ROUNDING
 
 
 def _further_fields(

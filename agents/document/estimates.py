@@ -29,7 +29,14 @@ from ldpstream.estimators.estimate import (
 from ldpstream.estimators.likelihood.line import Line
 from ldpstream.estimators.likelihood.profile import Curve, curve
 from ldpstream.estimators.power_law import project_power
-from ldpstream.estimators.projection import known_totals, project_blocks, project_simplex
+from ldpstream.estimators.projection import (
+    known_totals,
+    project_blocks,
+    project_down,
+    project_simplex,
+)
+from ldpstream.estimators.quantiles.prefixes import Prefixes
+from ldpstream.estimators.quantiles.quantiles import monotone_shares
 from ldpstream.estimators.queries import PreparedSets, prepare_sets
 from ldpstream.mechanisms.base.arrays import Bools, Floats, Integers
 from ldpstream.mechanisms.domains.base import Domain
@@ -173,6 +180,8 @@ def _project(basis: Basis, shares: Floats) -> Floats | None:
         return basis.fitted.shares
     if basis.options.project == "none":
         return None
+    if basis.options.project == "ordered":
+        return _in_order(basis, shares)
     # What devices report in addition may be disclosed, but is not a block of values: the only known
     # total is that of all.
     if basis.options.project == "simplex" or basis.given is not None:
@@ -181,6 +190,25 @@ def _project(basis: Basis, shares: Floats) -> Floats | None:
         mechanism, statistic = basis.mechanism, basis.statistic
         return project_power(mechanism, statistic, basis.n, shares, **basis.keywords)
     return project_blocks(shares, *known_totals(basis.mechanism, basis.statistic, basis.n))
+
+
+def _in_order(basis: Basis, shares: Floats) -> Floats:
+    """Return shares that agree with the order: from the tree down, or of the monotone curve."""
+    mechanism, statistic, n = basis.mechanism, basis.statistic, basis.n
+    if n == 0:
+        return np.full_like(shares, np.nan)
+    if (coordinates := mechanism.coordinates) is not None:
+        return project_down(shares, coordinates, *known_totals(mechanism, statistic, n))
+    # The curve depends on the errors, and not on how bounds are made of them.
+    estimand = basis.options.estimand
+    prefixes = prepared_prefixes(mechanism, basis.own)
+    return monotone_shares(prefixes.estimate(statistic, n, method="normal", estimand=estimand))
+
+
+@lru_cache(maxsize=16)
+def prepared_prefixes(mechanism: Mechanism, domain: Domain) -> Prefixes:
+    """Prepare a mechanism's prefixes, which is costly and the same for every document."""
+    return Prefixes.of(mechanism, domain.estimated_indices)
 
 
 def _choose(

@@ -145,7 +145,16 @@ class EstimateDocument(Part):
         "domain. Those of a list shorter than the domain, which is post-selected, always do; "
         "those of ranges and of quantiles, each list by itself, do if that was asked for",
     )
-    projection: Projection = Field(default="none", description="Post-processing, by name")
+    projection: Projection = Field(
+        default="none",
+        description="Post-processing, by name; all but none are slightly biased, and bounds are "
+        "those of the unbiased estimate",
+    )
+    outside: int | None = Field(
+        default=None,
+        description="Only with a projection: how many of the shares lie outside their bounds, "
+        "which are those of the unbiased estimate",
+    )
     deviance: Number = Field(
         default=None,
         description="Only with projection likelihood: twice the difference between the largest "

@@ -4,21 +4,18 @@ Areas are shares at the resolution that the reports support.
 """
 
 import math
-from functools import lru_cache
 from typing import Final
 
 import numpy as np
 
-from ldpstream.agents.document.estimates import Basis, Entry, finite, numbers
+from ldpstream.agents.document.estimates import Basis, Entry, finite, numbers, prepared_prefixes
 from ldpstream.estimators.areas.areas import NamedAreas, estimate_areas
 from ldpstream.estimators.areas.tree import prepare_tree
-from ldpstream.estimators.quantiles.prefixes import Prefixes
 from ldpstream.estimators.quantiles.quantiles import estimate_quantiles, positions
 from ldpstream.estimators.weights import estimate_linear
 from ldpstream.mechanisms.base.arrays import Bools, Floats, Integers
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.domains.base import Domain
-from ldpstream.mechanisms.interface.mechanism import Mechanism
 
 _RULE: Final = "bounds exclude the even share of what surrounds it"
 _MEANS: Final = ("mean", "total", "se", "low", "high", "influence", "forged", "bound")
@@ -47,16 +44,23 @@ def _whole_queries(hidden: Bools, weights: Floats) -> Bools:
     return whole
 
 
-def quantile_estimates(basis: Basis) -> list[Entry]:
-    """Return the quantiles that were asked for; those of a likelihood from its fitted shares."""
+def quantile_estimates(basis: Basis, projected: Floats | None) -> list[Entry]:
+    """Return the quantiles that were asked for, from shares of a likelihood or in order if asked.
+
+    Without these they are those of the monotone cumulative curve.
+    """
     asked, domain = basis.options.quantiles, basis.domain
     if basis.hidden is not None:
         return [{"p": p, "value": None, "low": None, "high": None} for p in asked]
-    prefixes = _prefixes(basis.mechanism, basis.own)
+    prefixes = prepared_prefixes(basis.mechanism, basis.own)
     found = estimate_quantiles(
         basis.mechanism, basis.statistic, basis.n, asked, prefixes=prefixes, **basis.keywords
     )
-    values = found.value if basis.fitted is None else positions(basis.fitted.shares, asked)
+    values = found.value
+    if basis.fitted is not None:
+        values = positions(basis.fitted.shares, asked)
+    elif basis.options.project == "ordered" and projected is not None:
+        values = np.clip(positions(projected, asked), found.low, found.high)
     rows = zip(found.p, values, found.low, found.high, strict=True)
     named = {} if found.form is None else {"bound": found.form}
     return [
@@ -69,12 +73,6 @@ def quantile_estimates(basis: Basis) -> list[Entry]:
         }
         for p, value, low, high in rows
     ]
-
-
-@lru_cache(maxsize=16)
-def _prefixes(mechanism: Mechanism, domain: Domain) -> Prefixes:
-    """Prepare a mechanism's prefixes, which is costly and the same for every document."""
-    return Prefixes.of(mechanism, domain.estimated_indices)
 
 
 def _label(domain: Domain, position: float) -> Json:

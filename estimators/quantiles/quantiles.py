@@ -153,6 +153,11 @@ def monotone(prefixes: Estimate) -> Floats:
     return out
 
 
+def monotone_shares(prefixes: Estimate) -> Floats:
+    """Return the shares between the steps of the monotone cumulative curve, float64 `(m,)`."""
+    return np.diff(monotone(prefixes), prepend=0.0)
+
+
 def check_probabilities(probabilities: Sequence[float]) -> Floats:
     """Return the probabilities of quantiles, float64 `(q,)`.
 

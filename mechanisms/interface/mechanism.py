@@ -77,6 +77,14 @@ class Mechanism(ABC):
         del weights
         return None
 
+    @cached_property
+    def coordinates(self) -> NDArray[np.int64] | None:
+        """The place of each value in its block's tree, int64 `(dimensions, k)`, if there is one.
+
+        Reports are about nodes that halve every dimension again and again.
+        """
+        return None
+
     def marginal_statistic(self, statistic: Statistic) -> Statistic:
         """Return the statistic of `marginal`, if there is one: the weights are summed out."""
         return statistic

@@ -245,7 +245,9 @@ def describe_bounds(document: EstimateDocument, *, together: bool) -> str:
     if document.simultaneous and not together and pointwise:
         text += f"; {', '.join(pointwise)} pointwise"
     if document.projection != "none":
-        text += f"; shares projected ({document.projection}), bounds not"
+        text += f"; shares projected ({document.projection}), bounds not: slightly biased"
+        if document.outside:
+            text += f", {count(document.outside, 'share')} outside of bounds"
     return text
 
 

@@ -9,6 +9,7 @@ from ldpstream.agents.config.query.options import (
     WORDS,
     EstimateOptions,
     EstimateRequest,
+    Projection,
 )
 from ldpstream.agents.config.query.queries import BoxRequest, name_block
 from ldpstream.agents.config.query.settings import Setting
@@ -126,6 +127,18 @@ def _asked_about(spec: CollectionSpec, values: Sequence[tuple[Setting, Any]]) ->
     return spec
 
 
+def default_projection(spec: CollectionSpec) -> Projection:
+    """Return how a collection publishes shares if nothing is said: of a tree, in their order."""
+    return "none" if _values_alone(spec).coordinates is None else "ordered"
+
+
+def _is_ordered(spec: CollectionSpec) -> bool:
+    """Return whether shares can be made to agree with the order of the values."""
+    domain = spec.domain.estimated
+    one_dimension = domain.ordered and len(domain.shape) == 1
+    return one_dimension or _values_alone(spec).coordinates is not None
+
+
 def check_support(options: EstimateOptions, spec: CollectionSpec) -> None:
     """Refuse areas, likelihoods and power laws where the mechanism does not support them.
 
@@ -137,11 +150,18 @@ def check_support(options: EstimateOptions, spec: CollectionSpec) -> None:
         _check_attributes(options, spec)
         return
     _check_answered(options, spec)
+    distribution = "ordered" if _is_ordered(spec) else "simplex"
+    if options.project == "ordered" and not _is_ordered(spec):
+        raise QueryError(
+            "project",
+            "simplex or another, got ordered, which is for one ordered dimension, and with the "
+            "mechanism tree for more",
+        )
     if options.project == "power" and _values_alone(spec).id in CORRELATED:
         raise QueryError(
             "project",
-            f"simplex or another, got power, which needs independent noise for each value: not for "
-            f"{', '.join(CORRELATED)}",
+            f"{distribution} or another, got power, which needs independent noise for each value: "
+            f"not for {', '.join(CORRELATED)}",
         )
     if options.areas and _values_alone(spec).size != spec.domain.estimated.size:
         raise QueryError(
@@ -149,7 +169,7 @@ def check_support(options: EstimateOptions, spec: CollectionSpec) -> None:
         )
     needs = {"project": options.project == "likelihood", "method": options.method in FALLBACK}
     instead = {
-        "project": "simplex",
+        "project": distribution,
         "method": "padded" if options.method == "profile" else "exact",
     }
     if any(needs.values()) and not supports_likelihood(spec):

@@ -48,10 +48,12 @@ QUERIES_LIMIT: Final = 100
 """The most ranges, quantiles and linear queries, of each kind, in one request."""
 TOP_LIMIT: Final = 1_000
 
-Projection = Literal["none", "simplex", "blocks", "power", "likelihood"]
-"""`simplex`: the nearest distribution. `blocks`: the same, keeping each disclosed total. `power`:
-means under a power law fitted to all shares, then `blocks`. `likelihood`: the smoothest
-distribution that the reports do not contradict, where there is a likelihood."""
+Projection = Literal["none", "ordered", "simplex", "blocks", "power", "likelihood"]
+"""`ordered`: shares that agree with the order of values, from a tree down, or of the monotone
+cumulative curve of one dimension. `simplex`: the nearest distribution. `blocks`: the same, keeping
+each disclosed total. `power`: means under a power law fitted to all shares, then `blocks`.
+`likelihood`: the smoothest distribution that the reports do not contradict, where there is a
+likelihood."""
 Time = Annotated[str, Field(max_length=40)] | int
 _Many = Field(max_length=QUERIES_LIMIT)
 
@@ -119,7 +121,8 @@ class EstimateRequest(RequestModel):
     )
     project: Annotated[Projection | None, choice(Projection)] = Field(
         default=None,
-        description="Post-process shares into a distribution; blocks: keep each disclosed total; "
+        description="Post-process shares into a distribution, slightly biased; ordered: for "
+        "ordered values, the default with tree; none: unbiased; blocks: keep each disclosed total; "
         "power: shrink towards a power law first, for the least total variation; "
         "likelihood: for l1-geometric in one dimension",
     )
@@ -174,7 +177,7 @@ WORDS: Final = {setting.word: setting for setting in SETTINGS}
 """The same, by parameter of URLs and option of commands."""
 
 KEYS: Final[Mapping[str, Resolve]] = {
-    **dict.fromkeys(("estimand", "method", "confidence", "sharpest", "top"), as_it_is),
+    **dict.fromkeys(("estimand", "method", "confidence", "sharpest", "project", "top"), as_it_is),
     "ranges": each_named(make_range),
     "quantiles": check_quantiles,
     "linear": each_named(make_linear),

@@ -101,6 +101,11 @@ class Tree(BlockSymbols):
         trees = {s: Hierarchy.of(epsilon, self.extents(s), self.workload) for s in sizes}
         return TreeLayout(self.blocks, trees)
 
+    @cached_property
+    def coordinates(self) -> NDArray[np.int64]:
+        shape = self.dimensions or (self.size,)
+        return np.stack(np.unravel_index(self.blocks.position, shape))
+
     def parameters(self) -> Mapping[str, Json]:
         trees: list[Json] = [
             {"shape": list(tree.extents), "levels": [_describe(level) for level in tree.levels]}

@@ -168,6 +168,28 @@ def test_the_distribution_is_made_monotone_by_inverse_variances():
     np.testing.assert_allclose(found, [pooled, pooled, 0.6, 1.0])
 
 
+def test_equally_certain_prefixes_are_pooled_evenly():
+    found = monotone(estimate_of([0.2, 0.1, 0.4, 0.35, 0.3, 0.9, 1.0], [0.1] * 6 + [0.0]))
+    np.testing.assert_allclose(found[:-1], [0.15, 0.15, 0.35, 0.35, 0.35, 0.9], rtol=1e-12)
+
+
+def test_the_monotone_curve_is_never_further_from_the_truth():
+    generator = np.random.default_rng(3)
+    for _ in range(3_000):
+        size = int(generator.integers(2, 30))
+        truth = np.cumsum(generator.dirichlet(np.full(size, 0.3)))
+        se = generator.uniform(0.01, 0.5, size) * (generator.uniform(size=size) < 0.9)
+        se[-1] = 0.0
+        raw = truth + generator.normal(0.0, 1.0, size) * se
+        found = monotone(estimate_of(raw.tolist(), se.tolist()))
+        assert (np.diff(found) >= 0.0).all()
+        off, before = np.abs(found - truth), np.abs(raw - truth)
+        assert off.max() <= before.max() + 1e-12
+        noisy = se > 0.0
+        weights = se[noisy] ** -2.0
+        assert weights @ off[noisy] ** 2 <= weights @ before[noisy] ** 2 * (1 + 1e-9) + 1e-9
+
+
 def test_exactly_known_prefixes_stay_and_bound_the_others():
     found = monotone(estimate_of([-0.2, 0.7, 0.5, 0.4, 1.3, 1.0], [0.1, 0.1, 0.0, 0.1, 0.1, 0.0]))
     np.testing.assert_allclose(found, [0.0, 0.5, 0.5, 0.5, 1.0, 1.0])

@@ -51,7 +51,10 @@ async def test_numbers_of_any_length_are_read_or_refused(client: Client) -> None
         ("simultaneous=yes", "simultaneous: expected true or false"),
         ("confidence=95", "confidence: expected a number above 0 and below 1"),
         ("confidence=nan", "confidence: expected a number above 0 and below 1"),
-        ("project=convex", "project: expected one of none, simplex, blocks, power, likelihood"),
+        (
+            "project=convex",
+            "project: expected one of none, ordered, simplex, blocks, power, likelihood",
+        ),
         ("top=1&top=2", "top: expected once, got 2 times"),
         ("limit=3", "limit: unknown parameter; expected one of start, end, attribute, top"),
     ],
