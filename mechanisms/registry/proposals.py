@@ -19,7 +19,7 @@ from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from ldpstream.mechanisms.families.design.projective_geometry import ProjectiveGeometry
 from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
 from ldpstream.mechanisms.families.groups.high_low import HighLow
-from ldpstream.mechanisms.families.groups.mechanism import Groups, best_groups
+from ldpstream.mechanisms.families.groups.mechanism import SensitiveGroups, best_groups
 from ldpstream.mechanisms.families.l1.bits import L1Bits
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from ldpstream.mechanisms.families.matrix.matrix import Matrix
@@ -133,7 +133,7 @@ PROPOSERS: Mapping[str, Proposer] = MappingProxyType(
     {
         Binary.id: _binary,
         HighLow.id: partial(_high_low, HighLow),
-        Groups.id: partial(_high_low, best_groups),
+        SensitiveGroups.id: partial(_high_low, best_groups),
         BlockHadamard.id: partial(_in_blocks, BlockHadamard),
         RandomizedResponse.id: partial(_in_blocks, RandomizedResponse),
         SubsetSelection.id: partial(_in_blocks, SubsetSelection),

@@ -16,7 +16,11 @@ from ldpstream.mechanisms.families.design.projective_geometry import ProjectiveG
 from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
 from ldpstream.mechanisms.families.groups.designs import GroupDesign
 from ldpstream.mechanisms.families.groups.high_low import HighLow
-from ldpstream.mechanisms.families.groups.mechanism import Groups, SubsetGroups, SymbolGroups
+from ldpstream.mechanisms.families.groups.mechanism import (
+    SensitiveGroups,
+    SubsetGroups,
+    SymbolGroups,
+)
 from ldpstream.mechanisms.families.l1.bits import L1Bits
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from ldpstream.mechanisms.families.l1.public import L1BitsPublicWeights, L1GeometricPublicWeights
@@ -59,7 +63,7 @@ HIGH_LOW = {
 }
 SIX = frozenset({1, 2, 4, 7, 8, 11})
 SPACE, PLANE = GroupDesign(6, 1, Geometry(2, 3)), GroupDesign(9, 1, Geometry(3, 3))
-GROUPS: dict[str, Groups] = {
+GROUPS: dict[str, SensitiveGroups] = {
     "subsets": SubsetGroups(1.0, 12, SIX, GroupDesign(6, 2)),
     "values": SymbolGroups(1.5, 12, SIX, GroupDesign(6)),
     "points": SymbolGroups(0.5, 12, SIX, SPACE),

@@ -8,8 +8,11 @@ noise of a user of x is, with the shift `c = -B (1 - tau)/tau` and the noise v' 
 
     v(x) = tau c^2 + 2 c w_x + w_x^2 (1 - tau)/tau + v'(x)/tau + (1 - tau) Z,
 
-`Z` being the mean of `h^2` over the blanket.
+`Z` being the mean of `h^2` over the blanket. Values that are not sensitive have one plain report
+each, which is not in the blanket: there `h' = w_x`.
 """
+
+from abc import abstractmethod
 
 import numpy as np
 
@@ -18,9 +21,10 @@ from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.design.centred import CentredDecoder
 from ldpstream.mechanisms.families.design.decoder import DesignDecoder
-from ldpstream.mechanisms.families.design.design import SINGLE, DesignLayout, SymmetricDesign
-from ldpstream.mechanisms.families.design.incidence import OWN, Incidence
+from ldpstream.mechanisms.families.design.design import DesignLayout, SymmetricDesign
+from ldpstream.mechanisms.families.design.incidence import Incidence
 from ldpstream.mechanisms.families.subset.decoder import SubsetDecoder
+from ldpstream.mechanisms.families.subset.subsets import SubsetLayout, Subsets
 from ldpstream.mechanisms.interface.decoder import (
     ROUNDING,
     Decoded,
@@ -28,6 +32,7 @@ from ldpstream.mechanisms.interface.decoder import (
     LinearDecoder,
     SingleValues,
     Statistic,
+    parts,
 )
 from ldpstream.mechanisms.interface.symbols import CountDecoder, remove_rounding
 
@@ -35,38 +40,45 @@ from ldpstream.mechanisms.interface.symbols import CountDecoder, remove_rounding
 class BlanketDecoder(Decoder):
     """What `h` is made of in all forms of reports.
 
-    `own` decodes reports of disclosed groups, `threshold` is tau in units of 2^-64, and `chosen`,
-    float64 `(groups,)`, are the `pi_g`.
+    `groups` are the sensitive values, group 0, and one group of each other value. `own` decodes the
+    reports of group 0 by themselves, and `threshold` is tau in units of 2^-64.
     """
 
     def __init__(
-        self,
-        own: DesignDecoder | SubsetDecoder,
-        groups: Blocks,
-        *,
-        threshold: int,
-        chosen: Floats,
+        self, own: DesignDecoder | SubsetDecoder, groups: Blocks, *, threshold: int
     ) -> None:
-        self._own, self._groups, self._chosen = own, groups, chosen
-        self.scratch = own.scratch + 1.0
+        self._own, self._size = own, groups.size
+        self._hidden = groups.of_value == 0
+        self._sensitive, self._plain = np.flatnonzero(self._hidden), np.flatnonzero(groups.of_value)
+        # The plain report of each value; of a sensitive one, any.
+        self._report = np.maximum(groups.of_value - 1, 0)
         self._tau = threshold / WORD
         self._odds = (WORD - threshold) / threshold
+        self._shift = -self._odds / self._sensitive.size
 
-    def _shift(self, at: slice | Integers) -> Floats:
-        """Return `c` of single values."""
-        group = self._groups.of_value[at]
-        shift: Floats = -self._odds * self._chosen[group] / self._groups.sizes[group]
-        return shift
+    @abstractmethod
+    def _split(self, statistic: Statistic) -> tuple[Statistic, Statistic]:
+        """Return the statistic that `own` decodes, and the number of each plain report."""
+
+    def _joined(self, sensitive: Floats | float, plain: Floats | float) -> Floats:
+        """Return properties of all values, `(k,)`, from those of the two kinds, each in order."""
+        out = np.empty(self._size)
+        out[self._plain] = plain
+        out[self._sensitive] = sensitive
+        return out
 
     def _mean_shift(self, weights: Floats) -> float:
         """Return `c` of a query."""
-        groups = self._groups
-        means = np.bincount(groups.of_value, weights, groups.count) / groups.sizes
-        return -self._odds * float((self._chosen * means).sum())
+        return self._shift * float(weights[self._sensitive].sum())
 
     def totals(self, statistic: Statistic) -> Floats:
-        sums = self._own.totals(statistic) / self._tau
-        sums += self._shift(slice(None)) * int(self._own.group_reports(statistic).sum())
+        own, plain = self._split(statistic)
+        sums = np.empty(self._size)
+        if plain.size:
+            for at in parts(self._size):
+                np.divide(plain[self._report[at]], self._tau, out=sums[at])
+        shifted = self._shift * int(self.group_reports(statistic)[0])
+        sums[self._sensitive] = self._own.totals(own) / self._tau + shifted
         return sums
 
     def second_moments(self, statistic: Statistic) -> Floats:
@@ -74,109 +86,131 @@ class BlanketDecoder(Decoder):
         return self.single_values(decoded, slice(None)).second_moments
 
     def single_values(self, decoded: Decoded, at: slice | Integers) -> SingleValues:
-        shift, n = self._shift(slice(None)), int(decoded.reports.sum())
-        reports = self._own.group_reports(decoded.statistic)
-        shares = (decoded.shares - shift * n) * self._tau
-        own = self._own.single_values(Decoded(decoded.statistic, shares, reports), at)
-        shift = shift[at]
-        moments = own.second_moments / self._tau**2
-        moments += (2.0 * decoded.shares[at] - shift * n) * shift
-        least, largest = own.least / self._tau + shift, own.largest / self._tau + shift
-        return SingleValues(moments, least, largest, *self._noise_extremes(at))
+        statistic, plain = self._split(decoded.statistic)
+        n, shift, own = int(decoded.reports.sum()), self._shift, self._own
+        values = np.arange(self._size)[at] if isinstance(at, slice) else at
+        moments = np.zeros(values.size)
+        if plain.size:
+            np.divide(plain[self._report[at]], self._tau**2, out=moments)
+        least, largest = np.zeros(values.size), np.full(values.size, 1.0 / self._tau)
+        quietest, noisiest = np.zeros(values.size), np.full(values.size, self._odds)
+        here = np.flatnonzero(self._hidden[at])
+        if here.size:
+            places = np.searchsorted(self._sensitive, values[here])
+            shares = decoded.shares[self._sensitive]
+            of_own = (shares - shift * n) * self._tau
+            single = own.single_values(
+                Decoded(statistic, of_own, own.group_reports(statistic)), places
+            )
+            moments[here] = single.second_moments / self._tau**2
+            moments[here] += (2.0 * shares[places] - shift * n) * shift
+            least[here], largest[here] = self._ends(single.least, single.largest)
+            quietest[here], noisiest[here] = self._noise_levels(places)
+        return SingleValues(moments, least, largest, quietest, noisiest)
+
+    def _ends(self, least: Floats, largest: Floats) -> tuple[Floats, Floats]:
+        """Return the extremes of sensitive values, from those among the reports of group 0."""
+        if self._plain.size:
+            # Plain reports.
+            least, largest = np.minimum(least, 0.0), np.maximum(largest, 0.0)
+        return least / self._tau + self._shift, largest / self._tau + self._shift
 
     def extremes(self) -> tuple[Floats, Floats]:
-        shift = self._shift(slice(None))
-        least, largest = (end / self._tau + shift for end in self._own.extremes())
-        return least, largest
+        least, largest = self._ends(*self._own.extremes())
+        return self._joined(least, 0.0), self._joined(largest, 1.0 / self._tau)
 
     def noise_extremes(self) -> tuple[Floats, Floats]:
-        """Return the extremes over users of the value, of others of its group, and of the rest."""
-        return self._noise_extremes(slice(None))
+        """Return the extremes over users of the value, of other sensitive ones, and of the rest."""
+        least, largest = self._noise_levels(slice(None))
+        return self._joined(least, 0.0), self._joined(largest, self._odds)
 
-    def _noise_extremes(self, at: slice | Integers) -> tuple[Floats, Floats]:
-        shift, group = self._shift(at), self._groups.of_value[at]
+    def _noise_levels(self, at: slice | Integers) -> tuple[Floats, Floats]:
         own, least, largest = (level / self._tau for level in self._own.noise_levels(at))
-        inside = 2.0 * shift / self._groups.sizes[group] + self._own.uniform_moments(at) / self._tau
-        elsewhere = shift**2 + (1.0 - self._tau) / self._tau * self._chosen[group] * inside
+        shift, size = self._shift, self._sensitive.size
+        inside = 2.0 * shift / size + self._own.uniform_moments(at) / self._tau
+        elsewhere = shift**2 + self._odds * inside
         own += elsewhere + 2.0 * shift + self._odds
         # A group of one value is certain of its own reports, but for rounding.
-        own[(shift < 0.0) & (own <= ROUNDING)] = 0.0
-        alone = self._groups.sizes[group] == 1
-        levels = [own, *(np.where(alone, own, elsewhere + level) for level in (least, largest))]
-        if self._groups.count > 1:
+        own[own <= ROUNDING] = 0.0
+        levels = [own] if size == 1 else [own, elsewhere + least, elsewhere + largest]
+        if self._plain.size:
             levels.append(elsewhere)
         return np.minimum.reduce(levels), np.maximum.reduce(levels)
 
     def groups(self) -> None:
-        """Return None: any report may come from the blanket."""
-
-    def group_reports(self, statistic: Statistic) -> Indices:
-        return np.array([self._own.group_reports(statistic).sum()], dtype=np.int64)
+        """Return None: any value may send the reports of the blanket."""
 
 
 class SubsetBlanket(BlanketDecoder, LinearDecoder):
-    """The decoder where reports hold subsets of their group."""
+    """The decoder where reports hold subsets of the sensitive values."""
 
     _own: SubsetDecoder
 
+    def __init__(self, groups: Blocks, subsets: Subsets, *, threshold: int) -> None:
+        own = SubsetDecoder(SubsetLayout(Blocks.one(subsets.size), (subsets,)), (subsets,))
+        super().__init__(own, groups, threshold=threshold)
+
+    def _split(self, statistic: Statistic) -> tuple[Statistic, Statistic]:
+        held = statistic[self._sensitive]
+        reports = statistic[self._size :]
+        return np.concatenate((held, reports[:1])), reports[1:]
+
     def noise(self, weights: Floats) -> Floats:
-        shift, groups = self._mean_shift(weights), self._groups
-        means = np.bincount(groups.of_value, weights, groups.count) / groups.sizes
-        inside = self._own.uniform_variances(weights) / self._tau**2
-        blanket = float((self._chosen * ((shift + means / self._tau) ** 2 + inside)).sum())
-        noise = self._tau * shift**2 + 2.0 * shift * weights + self._odds * weights**2
-        noise += self._own.noise(weights) / self._tau + (1.0 - self._tau) * blanket
-        return remove_rounding(noise + weights**2, weights)
+        sensitive = weights[self._sensitive]
+        shift, mean = self._mean_shift(weights), sensitive.mean()
+        inside = float(self._own.uniform_variances(sensitive)[0]) / self._tau**2
+        blanket = (shift + mean / self._tau) ** 2 + inside
+        every = self._tau * shift**2 + (1.0 - self._tau) * blanket
+        own = self._own.noise(sensitive) / self._tau
+        moments = every + 2.0 * shift * weights + weights**2 / self._tau
+        moments[self._sensitive] += own
+        return remove_rounding(moments, weights)
 
     def total(self, weights: Floats, statistic: Statistic) -> float:
-        reports = int(self._own.group_reports(statistic).sum())
-        own = self._own.total(weights, statistic) / self._tau
-        return own + self._mean_shift(weights) * reports
+        own, plain = self._split(statistic)
+        total = self._own.total(weights[self._sensitive], own)
+        total += float((weights[self._plain] * plain).sum())
+        n = int(self.group_reports(statistic)[0])
+        return total / self._tau + self._mean_shift(weights) * n
 
     def span(self, weights: Floats) -> tuple[float, float]:
+        least, largest = self._own.span(weights[self._sensitive])
+        plain = weights[self._plain]
+        ends = plain.min(initial=least), plain.max(initial=largest)
         shift = self._mean_shift(weights)
-        least, largest = (end / self._tau + shift for end in self._own.span(weights))
-        return least, largest
+        return float(ends[0]) / self._tau + shift, float(ends[1]) / self._tau + shift
+
+    def group_reports(self, statistic: Statistic) -> Indices:
+        return np.array([statistic[self._size :].sum()], dtype=np.int64)
 
 
 class SymbolBlanket(BlanketDecoder, CountDecoder):
-    """The decoder where symbols are counted."""
+    """The decoder where symbols are counted: those of group 0, then plain ones."""
 
     _own: DesignDecoder
 
     def __init__(
-        self, own: DesignDecoder, layout: DesignLayout, *, threshold: int, chosen: Floats
+        self, groups: Blocks, design: SymmetricDesign, incidence: Incidence, *, threshold: int
     ) -> None:
-        super().__init__(own, layout.blocks, threshold=threshold, chosen=chosen)
-        self._layout = layout
+        size, self._order = int(groups.sizes[0]), design.order
+        layout = DesignLayout(Blocks.one(size), (design,), np.zeros(1, dtype=np.int64))
+        kind = DesignDecoder if design.order == size else CentredDecoder
+        super().__init__(kind(layout, (incidence,)), groups, threshold=threshold)
+        self.scratch = 2.0
+
+    def _split(self, statistic: Statistic) -> tuple[Statistic, Statistic]:
+        return statistic[: self._order], statistic[self._order :]
 
     def decode(self, weights: Floats) -> Floats:
-        decoded = self._own.decode(weights) / self._tau
+        own = self._own.decode(weights[self._sensitive])
+        decoded = np.concatenate((own, weights[self._plain])) / self._tau
         decoded += self._mean_shift(weights)
         return decoded
 
     def expect(self, function: Floats) -> Floats:
-        """Return `Q f`, from the means over each group's reports."""
-        layout = self._layout
-        means = np.add.reduceat(function, layout.starts) / layout.orders
-        blanket = float((self._chosen * means).sum())
-        return self._tau * self._own.expect(function) + (1.0 - self._tau) * blanket
-
-
-def decoder_of(
-    groups: Blocks, design: SymmetricDesign, incidence: Incidence, *, threshold: int
-) -> SymbolBlanket:
-    """Return the decoder of group 0, whose reports are also the blanket, and of single values."""
-    kinds = min(groups.count, 2)
-    of_group = np.minimum(np.arange(groups.count), 1)
-    layout = DesignLayout(groups, (design, SINGLE)[:kinds], of_group)
-    even = design.order == groups.sizes[0]
-    own = (DesignDecoder if even else CentredDecoder)(layout, (incidence, OWN)[:kinds])
-    return SymbolBlanket(own, layout, threshold=threshold, chosen=blanket_shares(groups))
-
-
-def blanket_shares(groups: Blocks) -> Floats:
-    """Return the probability of each group in the blanket: it is group 0 alone."""
-    shares = np.zeros(groups.count)
-    shares[0] = 1.0
-    return shares
+        """Return `Q f`, from the mean over the reports of group 0."""
+        own, plain = function[: self._order], function[self._order :]
+        means = self._joined(self._own.expect(own), plain)
+        means *= self._tau
+        means += (1.0 - self._tau) * own.mean()
+        return means

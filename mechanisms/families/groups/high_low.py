@@ -29,7 +29,7 @@ from ldpstream.mechanisms.exact.entropy import WORD, Entropy
 from ldpstream.mechanisms.exact.walsh import move_to_sign, positive, sign_order
 from ldpstream.mechanisms.families.design.design import SymmetricDesign
 from ldpstream.mechanisms.families.design.incidence import Signs
-from ldpstream.mechanisms.families.groups.decoder import SymbolBlanket, decoder_of
+from ldpstream.mechanisms.families.groups.decoder import SymbolBlanket
 from ldpstream.mechanisms.families.groups.sensitive import SensitiveMechanism
 from ldpstream.mechanisms.interface.chain import BlockChain, blend_of, read_larger
 from ldpstream.mechanisms.interface.mechanism import Json, Reports
@@ -155,4 +155,4 @@ class HighLow(SensitiveMechanism, SymbolMechanism):
     def decoder(self) -> SymbolBlanket:
         order = self.positions
         signs = SymmetricDesign(order, order // 2, order // 4, WORD)
-        return decoder_of(self.groups, signs, Signs(order), threshold=self.own_threshold)
+        return SymbolBlanket(self.groups, signs, Signs(order), threshold=self.own_threshold)

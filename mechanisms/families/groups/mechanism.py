@@ -33,12 +33,9 @@ from ldpstream.mechanisms.exact.entropy import WORD, Entropy, uniform_below
 from ldpstream.mechanisms.families.groups.decoder import (
     SubsetBlanket,
     SymbolBlanket,
-    blanket_shares,
-    decoder_of,
 )
 from ldpstream.mechanisms.families.groups.designs import DEFAULT_SHARE, GroupDesign, choose_design
 from ldpstream.mechanisms.families.groups.sensitive import SensitiveMechanism
-from ldpstream.mechanisms.families.subset.decoder import SubsetDecoder
 from ldpstream.mechanisms.families.subset.reports import SubsetReports
 from ldpstream.mechanisms.families.subset.subsets import SubsetLayout, Subsets, draw_subsets
 from ldpstream.mechanisms.interface.mechanism import Reports
@@ -47,7 +44,7 @@ from ldpstream.mechanisms.interface.symbols import SymbolMechanism
 
 
 @dataclass(frozen=True)
-class Groups(SensitiveMechanism):
+class SensitiveGroups(SensitiveMechanism):
     """Protects the values in `sensitive` by the reports of a design.
 
     Raises:
@@ -63,7 +60,7 @@ class Groups(SensitiveMechanism):
             raise SpecError("design", f"a design of {len(self.sensitive)} values")
 
     @classmethod
-    def configure(cls, settings: Settings) -> "Groups":
+    def configure(cls, settings: Settings) -> "SensitiveGroups":
         settings.only(cls.id, "epsilon", "sensitive", "share")
         epsilon = settings.read_epsilon()
         sensitive = settings.read_sensitive()
@@ -86,10 +83,10 @@ class Groups(SensitiveMechanism):
     @property
     def entries(self) -> int:
         """Number of probabilities of the channel, which may exceed the range of floats."""
-        return self.size * self.order
+        return self.size * self.reports
 
     @property
-    def order(self) -> int:
+    def reports(self) -> int:
         """Number K of reports of the sensitive group."""
         design = self.design
         return comb(design.size, design.chosen) if design.is_subset else design.symmetric.order
@@ -110,7 +107,7 @@ class Groups(SensitiveMechanism):
             ValueError: if it holds more than 2^20 probabilities.
         """
         refuse_large(self.size, self.entries)
-        order, tau = self.order, Fraction(self.own_threshold, WORD)
+        order, tau = self.reports, Fraction(self.own_threshold, WORD)
         rows = []
         for group, place in zip(
             self.groups.of_value.tolist(), self.groups.position.tolist(), strict=True
@@ -131,12 +128,12 @@ class Groups(SensitiveMechanism):
 
 
 @dataclass(frozen=True)
-class SymbolGroups(Groups, SymbolMechanism):
+class SymbolGroups(SensitiveGroups, SymbolMechanism):
     """Sensitive values that report values or points, whose reports are numbers."""
 
     @property
     def outputs(self) -> int:
-        return self.order + self.groups.count - 1
+        return self.reports + self.groups.count - 1
 
     def randomise(self, values: NDArray[np.int64], entropy: Entropy) -> Reports:
         """Randomise values, int64 of shape `(n,)` in `0..k-1`, into reports of shape `(n,)`.
@@ -147,7 +144,7 @@ class SymbolGroups(Groups, SymbolMechanism):
         """
         own = entropy.words(len(values)) < np.uint64(self.own_threshold)
         group, place = self.groups.of_value[values], self.groups.position[values]
-        reports = np.where(group > 0, self.order + group - 1, place)
+        reports = np.where(group > 0, self.reports + group - 1, place)
         space = self.design.geometry
         if space is not None:
             lower = uniform_below(entropy, space.inside, int(own.sum()))
@@ -155,21 +152,18 @@ class SymbolGroups(Groups, SymbolMechanism):
             here = np.flatnonzero(own)[hidden]
             reports[here] = space.complete(place[here], lower[hidden])
         others = np.flatnonzero(~own)
-        reports[others] = uniform_below(entropy, self.order, others.size)
+        reports[others] = uniform_below(entropy, self.reports, others.size)
         return reports
 
     @locked_cached_property
     def decoder(self) -> SymbolBlanket:
-        return decoder_of(
-            self.groups,
-            self.design.symmetric,
-            self.design.incidence,
-            threshold=self.own_threshold,
-        )
+        design = self.design
+        threshold = self.own_threshold
+        return SymbolBlanket(self.groups, design.symmetric, design.incidence, threshold=threshold)
 
 
 @dataclass(frozen=True)
-class SubsetGroups(Groups, SubsetReports):
+class SubsetGroups(SensitiveGroups, SubsetReports):
     """Sensitive values that report subsets of the sensitive values."""
 
     @cached_property
@@ -198,18 +192,16 @@ class SubsetGroups(Groups, SubsetReports):
 
     @locked_cached_property
     def decoder(self) -> SubsetBlanket:
-        own = SubsetDecoder(self.layout, self.subsets)
-        shares = blanket_shares(self.groups)
-        return SubsetBlanket(own, self.groups, threshold=self.own_threshold, chosen=shares)
+        return SubsetBlanket(self.groups, self.subsets[-1], threshold=self.own_threshold)
 
 
 def best_groups(
     epsilon: float, values: int, sensitive: frozenset[int], *, share: float = DEFAULT_SHARE
-) -> Groups:
+) -> SensitiveGroups:
     """Return the mechanism with the design of least variance, `share` of users being sensitive.
 
     Raises:
-        SpecError: as for `Groups`.
+        SpecError: as for `SensitiveGroups`.
     """
     size = len(sensitive)
     everyone = 1.0 if size == values else share

@@ -13,7 +13,7 @@ from ldpstream.mechanisms.families.design.geometry import Geometry
 from ldpstream.mechanisms.families.groups.designs import GroupDesign, choose_design
 from ldpstream.mechanisms.families.groups.high_low import HighLow
 from ldpstream.mechanisms.families.groups.mechanism import (
-    Groups,
+    SensitiveGroups,
     SubsetGroups,
     SymbolGroups,
     best_groups,
@@ -32,7 +32,7 @@ def total(mechanism: Mechanism, shares: np.ndarray | None = None) -> float:
     return sum(float(mechanism.decoder.noise(row) @ p) for row in np.eye(size))
 
 
-def of_subsets(epsilon: float, size: int, sensitive: int, chosen: int) -> Groups:
+def of_subsets(epsilon: float, size: int, sensitive: int, chosen: int) -> SensitiveGroups:
     kind = SubsetGroups if chosen > 1 else SymbolGroups
     return kind(epsilon, size, frozenset(range(sensitive)), GroupDesign(sensitive, chosen))
 
