@@ -18,7 +18,7 @@ import numpy as np
 from scipy.linalg import block_diag, hadamard
 
 from ldpstream.estimators.design.cone import DesignError
-from ldpstream.estimators.design.master import solve
+from ldpstream.estimators.design.master import judge, solve
 from ldpstream.mechanisms.base.arrays import Bools, Floats, Integers
 
 _MOST_CLASSES = 7
@@ -29,6 +29,7 @@ _ADDED_TYPES = 16
 _MOST_ROUNDS = 60
 _TOLERANCE = 1e-8
 _SAME = 1e-10
+_RIDGE = 1e-6
 _NEGLIGIBLE = 1e-6
 UNIT = -1
 """Marks the class of a type's only value, in a unit column."""
@@ -156,6 +157,10 @@ def _best_mixture(
     width = means.shape[1]
     signs = hadamard(1 << spreads.shape[1].bit_length())[:, 1 : spreads.shape[1] + 1]
     scale = float(np.trace(gram))
+    # A design for queries that do not tell all values apart needs a ridge, unlike its bound.
+    singular = np.linalg.matrix_rank(gram, hermitian=True) < len(gram)
+    ridge = _RIDGE * np.eye(len(gram)) * singular
+    accuracy = _RIDGE if singular else _TOLERANCE
     some = np.linspace(0, len(means) - 1, _FIRST_TYPES).round().astype(np.int64)
     used = np.union1d(some, np.flatnonzero(simple))
     weights = np.full(used.size, 1.0 / used.size)
@@ -163,7 +168,8 @@ def _best_mixture(
     for _ in range(_MOST_ROUNDS):
         rows = np.concatenate([np.hstack([means[used], spreads[used] * sign]) for sign in signs])
         start = np.tile(weights, len(signs)) / len(signs)
-        master = solve(gram / scale, rows, start, multipliers, _TOLERANCE, target=target)
+        master = solve(gram / scale + ridge, rows, start, multipliers, accuracy, target=target)
+        master = judge(gram / scale, master) if singular else master
         weights = master.weights.reshape(len(signs), -1).sum(axis=0)
         multipliers = master.multipliers
         # M has no entries between means and differences, or between differences of two classes.

@@ -11,7 +11,7 @@ A primal-dual interior-point method with Mehrotra's centring. The Hessian is
 Cholesky factor of as many rows as there are columns, a second's work in all for several hundred.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
@@ -91,6 +91,13 @@ def solve(
         length = min(1.0, _SHORT_OF_BOUNDARY * length)
         theta, lam, s = theta + length * steps[0], lam + length * steps[1], s + length * steps[2]
     raise DesignError(f"no convergence: the weights of {len(columns)} columns")
+
+
+def judge(gram: Floats, master: Master) -> Master:
+    """Return the same weights and multipliers, with the trace and the form of another G."""
+    _, form = _information(gram, master.columns, master.weights)
+    gain = np.einsum("ij,ij->i", master.columns @ form, master.columns)
+    return replace(master, trace=float(master.weights @ gain), form=form)
 
 
 def thin(gram: Floats, master: Master, tolerance: float) -> Master:

@@ -20,6 +20,12 @@ of the columns so far (`master`), then columns of the policy's cone that would i
 - all types of rays, where values are exchangeable under one budget per row (`exchangeable`);
 - all rays, up to 2^23: `c = lambda.1 + gain` with the largest gain `v^T M v - lambda.v`;
 - a relaxation, where there is one budget per row (`relaxation`).
+
+If the queries do not tell all values apart, G is singular and the best I may be, too. Then f is
+minimised with a ridge, `G + delta 1` for delta falling to 1e-6 of the mean of G's diagonal, which
+keeps I invertible: every query can be estimated, if badly. f and the bound are those without it.
+The bound also holds for designs with singular I, since `W I'^+ W^T >= W Y^T + Y W^T - Y I' Y^T` for
+queries W that they answer, `Y = W I^-1`.
 """
 
 import time
@@ -34,7 +40,7 @@ import numpy as np
 from ldpstream.estimators.design.cone import Cone, DesignError, scaled
 from ldpstream.estimators.design.exchangeable import SymmetricOptimum, symmetric_optimum
 from ldpstream.estimators.design.lip_cone import LipCone
-from ldpstream.estimators.design.master import Master, solve, thin
+from ldpstream.estimators.design.master import Master, judge, solve, thin
 from ldpstream.estimators.design.pair_cone import PairCone, closed
 from ldpstream.estimators.design.relaxation import largest_mean
 from ldpstream.estimators.design.search import Found, search, search_all
@@ -52,6 +58,9 @@ _TOLERANCE = 1e-6
 _LOOSE = 1e-3
 _NEGLIGIBLE = 1e-5
 _QUIET_ROUNDS = 3
+_RIDGES = 1e-2, 1e-4, 1e-6
+_CLOSE = 1e-4
+"""Part of f above its bound that is too little for a smaller ridge."""
 _HALVINGS = 60
 _FEW_RAYS = 1 << 14
 """Up to this many rays a round lists them all, instead of searching."""
@@ -214,6 +223,14 @@ class _Component:
         return self.cone if isinstance(self.cone, TreeCone) and self.cone.is_star else None
 
     @cached_property
+    def ridges(self) -> Sequence[float]:
+        """What is added to the diagonal of G, one after the other: 0 if G has full rank."""
+        if np.linalg.matrix_rank(self.gram, hermitian=True) == len(self.gram):
+            return [0.0]
+        mean = float(np.trace(self.gram)) / len(self.gram)
+        return [(mean or 1.0) * ridge for ridge in _RIDGES]
+
+    @cached_property
     def symmetric(self) -> SymmetricOptimum | None:
         """The optimum of few classes of exchangeable values."""
         if self.star is None:
@@ -269,13 +286,33 @@ class _Run:
 
     def run(self) -> _Solved:
         """Return the best channel that is found until time runs out."""
-        rng = np.random.default_rng(0)
         columns, weights = self._begin()
+        starts = 0
+        for ridge in self.part.ridges:
+            gram = self.part.gram + ridge * np.eye(len(self.part.gram))
+            master, every, unfinished, tried = self._generate(gram, columns, weights)
+            columns, weights = master.columns, master.weights
+            starts += tried
+            judged = judge(self.part.gram, master) if ridge else master
+            bound, status = self._bound(judged, None if ridge else every)
+            close = bound is not None and judged.trace - bound <= _CLOSE * judged.trace
+            if unfinished or close:
+                break
+        fewer = thin(gram, master, _TOLERANCE)
+        fewer = judge(self.part.gram, fewer) if ridge else fewer
+        status = "unfinished" if unfinished else status
+        return _Solved(fewer.columns, fewer.weights, fewer.trace, bound, status, starts)
+
+    def _generate(
+        self, gram: Floats, columns: Floats, weights: Floats
+    ) -> tuple[Master, Found | None, bool, int]:
+        """Return the best design, what is known of all rays, whether time ran out, and starts."""
+        rng = np.random.default_rng(0)
         multipliers, accuracy = None, _LOOSE
         least = 0.0 if self.part.symmetric is None else self.part.symmetric.least
         every, unfinished, quiet, starts = None, False, 0, 0
         while True:
-            master = solve(self.part.gram, columns, weights, multipliers, accuracy)
+            master = solve(gram, columns, weights, multipliers, accuracy)
             if master.trace < least * (1.0 - _TOLERANCE):
                 raise DesignError("no convergence: the budgets are too small for double precision")
             if master.trace <= least * (1.0 + _TOLERANCE):
@@ -297,10 +334,7 @@ class _Run:
             fresh = np.full(len(found.columns), 0.01 / len(columns))
             weights = np.concatenate([master.weights[kept], fresh])
             multipliers = master.multipliers
-        bound, status = self._bound(master, every)
-        fewer = thin(self.part.gram, master, _TOLERANCE)
-        status = "unfinished" if unfinished else status
-        return _Solved(fewer.columns, fewer.weights, fewer.trace, bound, status, starts)
+        return master, every, unfinished, starts
 
     def _improve(
         self, master: Master, rng: np.random.Generator, effort: int, *, finest: bool
@@ -333,6 +367,8 @@ class _Run:
         """Return a bound for all channels and how it was found, given a look at all rays if any."""
         if self.part.symmetric is not None:
             return self.part.symmetric.least, "proved"
+        if not master.trace:
+            return 0.0, "proved"
         every = every or self._list(master, _MOST_RAYS)
         if every is not None:
             largest = float(master.multipliers.sum()) + max(every.largest, 0.0)

@@ -46,6 +46,8 @@ class Mechanism(ABC):
 
     id: ClassVar[str]
     """Permanent identifier, as written in configurations and hashed into fingerprints."""
+    partial: ClassVar[bool] = False
+    """Whether there are parameters with which some queries have no answer (`unanswered`)."""
 
     @classmethod
     @abstractmethod

@@ -28,7 +28,7 @@ from ldpstream.mechanisms.families.subset.selection import SubsetSelection
 from ldpstream.mechanisms.families.tree.tree import Tree
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.interface.settings import Settings
-from ldpstream.mechanisms.policies.policy import BlockPolicy
+from ldpstream.mechanisms.policies.policy import BlockPolicy, Policy
 
 MECHANISMS: Mapping[str, type[Mechanism]] = MappingProxyType(
     {
@@ -97,6 +97,19 @@ def build(mechanism_id: object, settings: Settings) -> Mechanism:
     if asks_public(settings):
         kind = PUBLIC_WEIGHTS.get(known_id, kind)
     mechanism = kind.configure(settings)
-    if isinstance(settings.domain, Atoms) and not isinstance(mechanism.policy, BlockPolicy):
+    if isinstance(settings.domain, Atoms) and not _is_uniform(mechanism.policy):
         raise SpecError(f"{settings.path}.channel", f"a channel {_ATOMS_NEED}")
     return mechanism
+
+
+def _is_uniform(policy: Policy) -> bool:
+    """Return whether values are in blocks, with one budget for any two of a block."""
+    if isinstance(policy, BlockPolicy) or policy.by_entries() is not policy:
+        return isinstance(policy, BlockPolicy)
+    every = range(policy.size)
+    budgets = [{z: policy.entry(x, z) for z in every if x != z} for x in every]
+    joined = [
+        {x, *(z for z, entry in row.items() if entry is not None)} for x, row in enumerate(budgets)
+    ]
+    finite = {entry for row in budgets for entry in row.values() if entry is not None}
+    return len(finite) == 1 and all(joined[x] == joined[z] for x in every for z in joined[x])

@@ -149,7 +149,8 @@ def check_support(options: EstimateOptions, spec: CollectionSpec) -> None:
     if spec.attributes:
         _check_attributes(options, spec)
         return
-    _check_answered(options, spec)
+    if _values_alone(spec).partial:
+        _check_answered(options, spec)
     distribution = "ordered" if _is_ordered(spec) else "simplex"
     if options.project == "ordered" and not _is_ordered(spec):
         raise QueryError(

@@ -4,7 +4,7 @@ A user of value x adds `A[:, x]` plus noise of variances `v_j` to the sums, and 
 number of reports of its group. A query `w` is answered by `c . row + d` with `A^T c + d = w` on the
 group's values and the least `sum_j c_j^2 v_j`. This is the generalised least squares estimate with
 the exact numbers as constraints. [ML] allow any B with `W = BA`; this one has the least error for
-the noise. Rows of low rank answer only some queries (`Answers`).
+the noise. Rows of low rank answer only some queries (`EstimableQueries`).
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from ldpstream.mechanisms.base.arrays import Floats, Integers
-from ldpstream.mechanisms.families.matrix.answers import Answers
+from ldpstream.mechanisms.families.matrix.estimable import EstimableQueries
 from ldpstream.mechanisms.families.matrix.noise import LaplaceRows
 from ldpstream.mechanisms.interface.decoder import LinearDecoder, Statistic
 
@@ -195,12 +195,12 @@ class MatrixDecoder(LinearDecoder):
         return {}
 
     @property
-    def _incomplete(self) -> list[Answers]:
+    def _incomplete(self) -> list[EstimableQueries]:
         """What the rows answer in each group in which they do not answer every query."""
         return self._solution[2]
 
     @cached_property
-    def _solution(self) -> tuple[Floats, Floats, list[Answers]]:
+    def _solution(self) -> tuple[Floats, Floats, list[EstimableQueries]]:
         gains, offsets = np.zeros(self.rows.entries.shape), np.zeros(len(self.group))
         incomplete = []
         for members in self._members:
@@ -208,7 +208,7 @@ class MatrixDecoder(LinearDecoder):
             deviations = np.sqrt(self.rows.variances)
             solved = least_squares(entries, deviations)
             if solved is None:
-                answers = Answers.of(self.rows.entries, members)
+                answers = EstimableQueries.of(self.rows.entries, members)
                 solved = least_squares(entries, deviations, answers.rank)
                 assert solved is not None, "a rank is given"
                 incomplete += [] if answers.complete else [answers]

@@ -7,8 +7,8 @@ import pytest
 
 from ldpstream.estimators.estimate import estimate_sets
 from ldpstream.mechanisms import SpecError
-from ldpstream.mechanisms.families.matrix import answers
-from ldpstream.mechanisms.families.matrix.answers import PRIMES, Answers
+from ldpstream.mechanisms.families.matrix import estimable
+from ldpstream.mechanisms.families.matrix.estimable import PRIMES, EstimableQueries
 from ldpstream.mechanisms.families.matrix.matrix import Matrix
 from ldpstream.mechanisms.families.matrix.strategy import Strategy
 from ldpstream.mechanisms.policies.matrix import MatrixPolicy
@@ -102,7 +102,7 @@ def test_estimability_is_that_of_the_definition(
     monkeypatch: pytest.MonkeyPatch, seed: int, exact: int
 ):
     """w is estimable iff rank[A; 1; w] = rank[A; 1], and then the decoder reproduces it."""
-    monkeypatch.setattr(answers, "_EXACT", exact)
+    monkeypatch.setattr(estimable, "_EXACT", exact)
     rng = np.random.default_rng(seed)
     m, k = int(rng.integers(1, 6)), int(rng.integers(3, 8))
     rows = rng.integers(-2, 3, (m, k))
@@ -157,7 +157,7 @@ def test_primes_that_disagree_do_not_decide():
     """A determinant that one prime divides: modulo that prime the rank is 1, and in truth 2."""
     members = np.arange(3)
     differences = np.array([[1, 0], [0, PRIMES[0]]], dtype=object)
-    found = Answers(differences, members, members, members)
+    found = EstimableQueries(differences, members, members, members)
     assert [len(found._span(prime).basis) for prime in PRIMES] == [1, 2]
     assert len(found._span(None).basis) == 2
     object.__setattr__(found, "first", np.arange(300))

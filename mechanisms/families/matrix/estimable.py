@@ -56,7 +56,7 @@ class RowSpace:
 
 
 @dataclass(frozen=True, eq=False)
-class Answers:
+class EstimableQueries:
     """The queries that rows answer in a group of values, `members`, int64 `(s,)`.
 
     `column` is the place of each of these among the different columns of the rows, of which
@@ -69,7 +69,7 @@ class Answers:
     first: Integers
 
     @classmethod
-    def of(cls, entries: Entries, members: Integers) -> "Answers":
+    def of(cls, entries: Entries, members: Integers) -> "EstimableQueries":
         """Prepare rows `(m, k)` for a group."""
         _, first, column = np.unique(
             entries[:, members], axis=1, return_index=True, return_inverse=True
