@@ -9,7 +9,7 @@ error that any reports on values could (docs/theory.md section 8), and nothing b
 (['0..3', '4..7', '8..15', '16..23'], [1, 3])
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Final
@@ -23,7 +23,7 @@ from ldpstream.mechanisms.base.checks import describe, number_text
 from ldpstream.mechanisms.base.errors import QueryError, SpecError, within
 from ldpstream.mechanisms.domains.base import Domain
 from ldpstream.mechanisms.domains.blocks import Blocks
-from ldpstream.mechanisms.domains.queries import make_linear, make_range, make_set
+from ldpstream.mechanisms.domains.queries import make_linear, make_range, make_set, range_values
 
 _SHOWN: Final = 4
 """The most parts of an atom in its name, and of atoms in a refusal."""
@@ -63,13 +63,14 @@ class Atoms(Domain):
 
     def label(self, index: int) -> Json:
         """Return the name of an atom: the ranges or labels that it consists of."""
-        return self._names[index]
+        order, ends = self._members
+        return _name(self.of, order[ends[index] - self.parts.sizes[index] : ends[index]])
 
     @cached_property
-    def _names(self) -> list[str]:
+    def _members(self) -> tuple[Indices, Indices]:
+        """The values, atom after atom, ascending in each, and where each atom ends."""
         order = np.argsort(self.parts.of_value, kind="stable")
-        members = np.split(order, np.cumsum(self.parts.sizes)[:-1])
-        return [_name(self.of, own) for own in members]
+        return order, np.cumsum(self.parts.sizes)
 
     def canonical(self) -> Json:
         """Return the values' form, and the atom and length of each run of values."""
@@ -86,8 +87,7 @@ class Atoms(Domain):
         return np.flatnonzero(held)
 
     def merge_weights(self, weights: Floats) -> Floats:
-        _, first = np.unique(self.parts.of_value, return_index=True)
-        merged: Floats = weights[first]
+        merged: Floats = weights[self._first]
         divided = np.flatnonzero(weights != merged[self.parts.of_value])
         if divided.size:
             name = self.label(int(self.parts.of_value[divided[0]]))
@@ -96,8 +96,14 @@ class Atoms(Domain):
 
     def merge_blocks(self, blocks: Blocks) -> Blocks:
         """Return the blocks of the atoms, none of which may be in two."""
-        _, first = np.unique(self.parts.of_value, return_index=True)
-        return Blocks(blocks.of_value[first], blocks.names)
+        return Blocks(blocks.of_value[self._first], blocks.names)
+
+    @property
+    def _first(self) -> Indices:
+        """The first value of each atom."""
+        order, ends = self._members
+        first: Indices = order[ends - self.parts.sizes]
+        return first
 
     @property
     def unions(self) -> str:
@@ -110,40 +116,38 @@ class Atoms(Domain):
 def _name(domain: Domain, members: Indices) -> str:
     """Return a set's name: its values as boxes, or as labels where there is no order."""
     names: list[str] = []
-    named = 0
-    for box in _boxes(domain, members):
-        if len(names) == _SHOWN:
-            break
-        names.append(_box_name(domain, box))
-        named += int(np.prod([last - first + 1 for first, last in box]))
-    if named < members.size:
-        names.append(f"{members.size - named:,} more")
+    left = np.ones(members.size, dtype=np.bool_)
+    while len(names) < _SHOWN and left.any():
+        names.append(_box_name(domain, _take_box(domain, members, left)))
+    if left.any():
+        names.append(f"{np.count_nonzero(left):,} more")
     *all_but_last, end = names
     return f"{', '.join(all_but_last)} and {end}" if all_but_last else end
 
 
-def _boxes(domain: Domain, members: Indices) -> Iterator[list[tuple[int, int]]]:
-    """Yield boxes that make up a set, each grown from its first value, the last dimension first."""
-    left = np.zeros(domain.size, dtype=np.bool_)
-    left[members] = True
-    table: Bools = left.reshape(domain.shape)
-    for value in members.tolist():
-        if not left[value]:
-            continue
-        box = [(int(place), int(place)) for place in np.unravel_index(value, domain.shape)]
-        for axis in reversed(range(len(box) if domain.ordered else 0)):
-            while (last := box[axis][1] + 1) < domain.shape[axis]:
-                beside = [*box]
-                beside[axis] = (last, last)
-                if not table[_slices(beside)].all():
-                    break
-                box[axis] = (box[axis][0], last)
-        table[_slices(box)] = False
-        yield box
+def _take_box(domain: Domain, members: Indices, left: Bools) -> list[tuple[int, int]]:
+    """Return a box of members that are `left`, and mark them as taken.
 
-
-def _slices(box: Iterable[tuple[int, int]]) -> tuple[slice, ...]:
-    return tuple(slice(first, last + 1) for first, last in box)
+    It grows from the first of them, along the last dimension first.
+    """
+    at, shape = int(left.argmax()), domain.shape
+    box = [(int(place), int(place)) for place in np.unravel_index(members[at], shape)]
+    if not domain.ordered:
+        left[at] = False
+        return box
+    ahead = members[at : at + shape[-1] - box[-1][0]]
+    joined = (ahead == members[at] + np.arange(ahead.size)) & left[at : at + ahead.size]
+    length = ahead.size if joined.all() else int(joined.argmin())
+    box[-1] = (box[-1][0], box[-1][0] + length - 1)
+    for axis in reversed(range(len(shape) - 1)):
+        while (after := box[axis][1] + 1) < shape[axis]:
+            beside = range_values(shape, [*box[:axis], (after, after), *box[axis + 1 :]])
+            places = np.minimum(np.searchsorted(members, beside), members.size - 1)
+            if not ((members[places] == beside) & left[places]).all():
+                break
+            box[axis] = (box[axis][0], after)
+    left[np.searchsorted(members, range_values(shape, box))] = False
+    return box
 
 
 def _box_name(domain: Domain, box: Sequence[tuple[int, int]]) -> str:
@@ -151,8 +155,8 @@ def _box_name(domain: Domain, box: Sequence[tuple[int, int]]) -> str:
         edges = zip(domain.axes, box, strict=True)
         ends = [(axis.edge(first), axis.edge(last + 1)) for axis, (first, last) in edges]
         return ",".join(f"{number_text(low)}..{number_text(high)}" for low, high in ends)
-    if len(box) == 1 and box[0][0] == box[0][1]:
-        return str(domain.label(box[0][0]))
+    if all(first == last for first, last in box):
+        return str(domain.label(int(range_values(domain.shape, box)[0])))
     return ",".join(f"{first}..{last}" for first, last in box)
 
 

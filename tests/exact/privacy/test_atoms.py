@@ -163,6 +163,11 @@ def test_atoms_are_named_by_ranges_or_labels():
         ({"size": 9}, {"ranges": {"a": [1, 2], "b": [5, 5]}}, ["0, 3..4 and 6..8", "1..2", "5"]),
         (bins, {"ranges": {"a": [0.5, 1.25]}}, ["0..0.5 and 1.25..2", "0.5..1.25"]),
         ({"grid": [3, 4]}, grid, ["0..1,0..2", "0..2,3..3 and 2..2,0..2"]),
+        (
+            {"grid": [2, 2]},
+            {"linear": {"a": [1, 2, 2, 1]}},
+            ["[0, 0] and [1, 1]", "[0, 1] and [1, 0]"],
+        ),
         (modes, sets, ["bus", "tram", "car, bicycle and foot", "boat"]),
         (
             {"size": 24, "blocks": 12},
