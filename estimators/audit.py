@@ -36,19 +36,19 @@ def realised_losses(first: Integers, second: Integers, *, significance: float) -
     return bounds
 
 
-def _distinguishing(counts: Integers, others: Integers, z: float) -> Integers:
+def _distinguishing(counts: Integers, reference: Integers, z: float) -> Integers:
     """Return the outputs that distinguish a value from another best, judged by these draws."""
-    order = np.argsort(-(counts + 0.5) / (others + 0.5), kind="stable")
-    taken, against = np.cumsum(counts[order]) + 0.5, np.cumsum(others[order]) + 0.5
-    n, m = counts.sum() + 1.0, others.sum() + 1.0
-    error = np.sqrt(np.maximum(1 / taken - 1 / n, 0.0) + np.maximum(1 / against - 1 / m, 0.0))
-    sure = np.log(taken / n) - np.log(against / m) - z * error
-    return order[: int(sure.argmax()) + 1]
+    ranking = np.argsort(-(counts + 0.5) / (reference + 0.5), kind="stable")
+    total, against = np.cumsum(counts[ranking]) + 0.5, np.cumsum(reference[ranking]) + 0.5
+    n, m = counts.sum() + 1.0, reference.sum() + 1.0
+    error = np.sqrt(np.maximum(1 / total - 1 / n, 0.0) + np.maximum(1 / against - 1 / m, 0.0))
+    sure = np.log(total / n) - np.log(against / m) - z * error
+    return ranking[: int(sure.argmax()) + 1]
 
 
-def _loss_below(counts: Integers, others: Integers, outputs: Integers, level: float) -> float:
-    n, m = int(counts.sum()), int(others.sum())
-    a, b = int(counts[outputs].sum()), int(others[outputs].sum())
+def _loss_below(counts: Integers, reference: Integers, outputs: Integers, level: float) -> float:
+    n, m = int(counts.sum()), int(reference.sum())
+    a, b = int(counts[outputs].sum()), int(reference[outputs].sum())
     if a == 0:
         return 0.0
     low = float(betaincinv(a, n - a + 1, level))

@@ -32,14 +32,16 @@ def next_round(words: Words, shares: Mapping[int, float]) -> Round:
     Raises:
         ValueError: if `words` has no round, or the last one.
     """
-    asked = _asked(words)
-    if asked.number == words.rounds - 1:
+    current = _asked(words)
+    if current.number == words.rounds - 1:
         raise ValueError("expected a round before the last")
     numbers = sorted(shares, key=lambda number: (-shares[number], number))
-    found = [one for one in words.candidates(numbers) if one is not None][: words.kept]
-    length_ms = asked.end_ms - asked.start_ms
+    frequent = [text for text in words.candidates(numbers) if text is not None][: words.kept]
+    length_ms = current.end_ms - current.start_ms
     # Sorted, so that the order reveals nothing about the estimates.
-    return Round(asked.number + 1, asked.end_ms, asked.end_ms + length_ms, tuple(sorted(found)))
+    return Round(
+        current.number + 1, current.end_ms, current.end_ms + length_ms, tuple(sorted(frequent))
+    )
 
 
 def confirmed(words: Words, lows: Sequence[float]) -> list[int]:
@@ -51,10 +53,10 @@ def confirmed(words: Words, lows: Sequence[float]) -> list[int]:
     Raises:
         ValueError: if `words` is in another round, or there is not one bound for each.
     """
-    asked = _asked(words)
-    if asked.number != words.rounds - 1 or len(lows) != len(asked.prefixes) + 1:
+    current = _asked(words)
+    if current.number != words.rounds - 1 or len(lows) != len(current.prefixes) + 1:
         raise ValueError("expected the last round, and a bound for each of its words and other")
-    return [number for number in range(len(asked.prefixes)) if lows[number] > 0.0]
+    return [number for number in range(len(current.prefixes)) if lows[number] > 0.0]
 
 
 def _asked(words: Words) -> Round:

@@ -54,20 +54,23 @@ def estimate_values(
     if values is None:
         decoded = share_sums(mechanism, statistic, n) if decoded is None else decoded
         if (distinct := Distinct.of(mechanism.decoder, decoded)) is not None:
-            found = estimate_values(
+            estimate = estimate_values(
                 mechanism, statistic, n, values=distinct.values, decoded=decoded, **options
             )
             del decoded
-            return found.take(distinct.places)
+            return estimate.take(distinct.places)
     # For a single column numpy adds the rows in another order; estimate it twice instead.
-    asked = np.repeat(values, 2) if values is not None and values.size == 1 else values
-    sums = value_sums(mechanism, statistic, n, values=asked, decoded=decoded)
+    listed_values = np.repeat(values, 2) if values is not None and values.size == 1 else values
+    sums = value_sums(mechanism, statistic, n, values=listed_values, decoded=decoded)
     chosen = Options(**options)
-    found = bound(sums, n, chosen)
+    estimate = bound(sums, n, chosen)
     if chosen.method in FALLBACK:
-        line, listed = Line.of(mechanism, statistic), np.arange(many) if asked is None else asked
-        found = with_likelihood(found, sums, line, chosen, listed, many)
-    return found if asked is values else found.take(slice(1))
+        line, listed = (
+            Line.of(mechanism, statistic),
+            np.arange(many) if listed_values is None else listed_values,
+        )
+        estimate = with_likelihood(estimate, sums, line, chosen, listed, many)
+    return estimate if listed_values is values else estimate.take(slice(1))
 
 
 def share_sums(mechanism: Mechanism, statistic: Statistic, n: int) -> Floats:
@@ -107,7 +110,7 @@ def value_sums(
     else:
         group = np.zeros(values.size, dtype=np.int64) if of_value is None else of_value[values]
     sizes = np.array([mechanism.size]) if of_value is None else np.bincount(of_value)
-    reports, others = of_group[group], sizes[group] - 1
+    reports, rest = of_group[group], sizes[group] - 1
     quietest, noisiest = single.quietest, single.noisiest
     share = 1.0 / mechanism.size
     deviations = decoder.value_deviations() if isinstance(decoder, LinearDecoder) else None
@@ -123,7 +126,7 @@ def value_sums(
             (quietest, noisiest),
             noisiest + 1.0,
             # Few values are as noisy as the noisiest of a group; often it is only the value itself.
-            typical=(noisiest + others * quietest) * share,
+            typical=(noisiest + rest * quietest) * share,
             deviation=deviation,
         ),
         limits=Limits(
@@ -150,19 +153,19 @@ def _value_coins(single: SingleValues, reports: Integers, n: int) -> Coins:
     2000). The noise therefore shows whether it does.
     """
     spread = single.largest - single.least
-    own = (single.largest - 1.0) * (1.0 - single.least)
+    product = (single.largest - 1.0) * (1.0 - single.least)
     other = -single.largest * single.least
     slack = ROUNDING * spread**2
     two = (
         (spread > 0.0)
-        & (np.abs(np.minimum(own, other) - single.quietest) <= slack)
-        & (np.abs(np.maximum(own, other) - single.noisiest) <= slack)
+        & (np.abs(np.minimum(product, other) - single.quietest) <= slack)
+        & (np.abs(np.maximum(product, other) - single.noisiest) <= slack)
     )
     step = np.where(two, spread, 1.0)
     # Values that are reported without noise are a share of all reports, not of their group's.
-    held = np.where(single.noisiest > 0.0, reports, n)
+    counted = np.where(single.noisiest > 0.0, reports, n)
     return Coins(
-        tosses=np.where(two, held, 0.0),
+        tosses=np.where(two, counted, 0.0),
         own=np.where(two, (1.0 - single.least) / step, 0.0),
         other=np.where(two, -single.least / step, 0.0),
     )
@@ -209,11 +212,11 @@ def estimate_prepared(
     queries, of_sets = prepared
     sums = query_sums(queries, statistic, of_sets, indicators=True)
     chosen = Options(**options)
-    found = bound(sums, n, chosen)
+    estimate = bound(sums, n, chosen)
     if chosen.method in FALLBACK:
         line = Line.of(mechanism, statistic)
-        found = with_likelihood(found, sums, line, chosen, sets, len(sets))
-    return found
+        estimate = with_likelihood(estimate, sums, line, chosen, sets, len(sets))
+    return estimate
 
 
 def set_sums(queries: Queries, statistic: Statistic, indicators: Iterable[Floats]) -> Sums:
@@ -293,21 +296,21 @@ def _decoded(query: Query, decoder: Decoder, statistic: Statistic) -> tuple[floa
 def _set_coins(query: Query, reports: Integers) -> tuple[float, float, float]:
     """Return the fields of `Coins` of a set, as for single values."""
     nothing = 0.0, 0.0, 0.0
-    noisiest, held = query.in_groups.noisiest, np.flatnonzero(query.in_groups.heaviest > 0.0)
+    noisiest, groups = query.in_groups.noisiest, np.flatnonzero(query.in_groups.heaviest > 0.0)
     spread = query.largest - query.least
     if spread <= 0.0:
         return nothing
     if not noisiest.any():
         # Whole groups are reported without noise.
         return float(reports.sum()), 1.0, 0.0
-    if held.size != 1 or noisiest.sum() > noisiest[held[0]]:
+    if groups.size != 1 or noisiest.sum() > noisiest[groups[0]]:
         return nothing
-    inside = query.groups.of_place == held[0]
+    inside = query.groups.of_place == groups[0]
     weights, noise = query.weights[inside], query.noise[inside]
     most = (query.largest - weights) * (weights - query.least)
     if (np.abs(noise - most) > ROUNDING * spread**2).any():
         return nothing
-    return float(reports[held[0]]), (1.0 - query.least) / spread, -query.least / spread
+    return float(reports[groups[0]]), (1.0 - query.least) / spread, -query.least / spread
 
 
 def check_counts(mechanism: Mechanism, statistic: Statistic, n: int) -> None:

@@ -40,12 +40,14 @@ def project_power(
     """
     if not n:
         return np.full_like(shares, np.nan)
-    asked: OptionKeywords = {**options, "method": "normal", "simultaneous": False}
+    keywords: OptionKeywords = {**options, "method": "normal", "simultaneous": False}
     decoded, errors = shares * n, np.empty_like(shares)
     for start in range(0, shares.size, _PART):
         values = np.arange(start, min(start + _PART, shares.size))
-        found = estimate_values(mechanism, statistic, n, values=values, decoded=decoded, **asked)
-        errors[values] = found.se
+        estimate = estimate_values(
+            mechanism, statistic, n, values=values, decoded=decoded, **keywords
+        )
+        errors[values] = estimate.se
     means = shrink_to_power_law(shares, errors)
     return project_blocks(means, *known_totals(mechanism, statistic, n))
 
@@ -70,10 +72,12 @@ def shrink_to_power_law(values: Floats, errors: Floats) -> Floats:
     counts, tail, far = np.zeros(_SEEN.size), 0.0, 0
     for start in range(0, noisy.size, _STEP):
         at = noisy[start : start + _STEP]
-        seen = values[at] / errors[at]
-        high = seen > _FAR
-        tail, far = tail + float(np.log(seen[high]).sum()), far + int(high.sum())
-        places = np.rint((np.maximum(seen[~high], -_FAR) + _FAR) / (2.0 * _FAR) * (_SEEN.size - 1))
+        scores = values[at] / errors[at]
+        high = scores > _FAR
+        tail, far = tail + float(np.log(scores[high]).sum()), far + int(high.sum())
+        places = np.rint(
+            (np.maximum(scores[~high], -_FAR) + _FAR) / (2.0 * _FAR) * (_SEEN.size - 1)
+        )
         counts += np.bincount(places.astype(np.int64), minlength=_SEEN.size)
     best, alpha, means = -np.inf, 0.0, _SEEN
     for power, zeros in product(_ALPHAS.tolist(), _ZEROS):
@@ -87,9 +91,9 @@ def shrink_to_power_law(values: Floats, errors: Floats) -> Floats:
             best, alpha, means = fit, power, (near @ (masses * _GRID)) / np.maximum(density, 1e-300)
     for start in range(0, noisy.size, _STEP):
         at = noisy[start : start + _STEP]
-        seen = values[at] / errors[at]
-        pulled = np.interp(seen, _SEEN, means)
-        pulled = np.where(seen > _FAR, seen - alpha / np.maximum(seen, _FAR), pulled)
+        scores = values[at] / errors[at]
+        pulled = np.interp(scores, _SEEN, means)
+        pulled = np.where(scores > _FAR, scores - alpha / np.maximum(scores, _FAR), pulled)
         out[at] = pulled * errors[at]
     return out
 

@@ -61,9 +61,11 @@ def estimate_linear(
     span = weights.max(axis=1) / 2.0 - least
     unit = np.where(span > 0.0, span, 1.0)
     # One at a time: all together may not fit into memory.
-    parts = ((row / 2.0 - low) / one for row, low, one in zip(weights, least, unit, strict=True))
-    found = bound(linear_sums(prepare_queries(mechanism), statistic, parts), n, Options(**options))
-    return _moved(found, 2.0 * least, 2.0 * unit)
+    rows = ((row / 2.0 - low) / step for row, low, step in zip(weights, least, unit, strict=True))
+    estimate = bound(
+        linear_sums(prepare_queries(mechanism), statistic, rows), n, Options(**options)
+    )
+    return _moved(estimate, 2.0 * least, 2.0 * unit)
 
 
 def _moved(estimate: Estimate, origin: Floats, unit: Floats) -> Estimate:
@@ -101,9 +103,9 @@ def _mixed(queries: SetDecoder, weights: Floats) -> Query:
     least, largest = queries.groups.extremes(weights)
     unit = np.where(largest > least, largest - least, 1.0)
     of_value = queries.groups.of_place
-    parts = (weights - least[of_value]) / unit[of_value]
-    decoded = queries.decode(parts)
-    noise = queries.decoder.noise_of(decoded, parts) * unit[of_value] ** 2
+    scaled = (weights - least[of_value]) / unit[of_value]
+    decoded = queries.decode(scaled)
+    noise = queries.decoder.noise_of(decoded, scaled) * unit[of_value] ** 2
     h = decoded * unit[queries.outputs.of_place] + least[queries.outputs.of_place]
     return CountQuery(
         queries.groups,
@@ -216,11 +218,11 @@ def weight_sums(
     """
     alone, largest = mechanism.values, mechanism.largest
 
-    def sums_of(part: Statistic) -> Sums:
+    def sums_of(power: Statistic) -> Sums:
         if sets is None:
-            return value_sums(alone, part, alone.count(part), values=values)
+            return value_sums(alone, power, alone.count(power), values=values)
         indicators = (indicator(alone.size, members) for members in sets)
-        return set_sums(prepare_queries(alone), part, indicators)
+        return set_sums(prepare_queries(alone), power, indicators)
 
     plain, weighted, squared = mechanism.powers(statistic)
     first, second = sums_of(weighted), sums_of(squared)

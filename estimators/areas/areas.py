@@ -87,13 +87,13 @@ def bound_areas(
     """
     chosen = Options(**options)
     confidence = 1.0 - (1.0 - chosen.confidence) / error_levels(tree, chosen)
-    found = []
+    bounds = []
     for level in range(int(tree.level.max()) + 1):
         places = np.flatnonzero(tree.level == level)
         each = replace(chosen, confidence=confidence, simultaneous=True, family=places.size)
-        found.append((places, bound(area_sums(mechanism, statistic, n, tree, places), n, each)))
-    back = np.argsort(np.concatenate([places for places, _ in found]))
-    in_order = joined([one for _, one in found]).take(back)
+        bounds.append((places, bound(area_sums(mechanism, statistic, n, tree, places), n, each)))
+    back = np.argsort(np.concatenate([places for places, _ in bounds]))
+    in_order = joined([estimate for _, estimate in bounds]).take(back)
     return replace(in_order, confidence=chosen.confidence)
 
 
@@ -129,11 +129,11 @@ class _Rests:
                 self._look(root, heap)
         named = 0
         while heap and named < MOST_NAMED:
-            _, area, found = heapq.heappop(heap)
-            self._name(area, found)
+            _, area, inner = heapq.heappop(heap)
+            self._name(area, inner)
             named += 1
             self._look(area, heap)
-            self._look(found, heap)
+            self._look(inner, heap)
 
     def _look(self, area: int, heap: list[tuple[float, int, int]]) -> None:
         """Push the area that differs most from the rest of this one, if any differs."""
@@ -144,11 +144,11 @@ class _Rests:
         places = area + 1 + np.flatnonzero(candidates)
         if places.size == 0:
             return
-        part = self._size[places] / rest
-        gap = self._share[places] - part * self._share[area]
+        share = self._size[places] / rest
+        gap = self._share[places] - share * self._share[area]
         more = gap > 0.0
         width = np.where(more, self._below[places], self._above[places])
-        width += part * np.where(more, self._above[area], self._below[area])
+        width += share * np.where(more, self._above[area], self._below[area])
         gap = np.where(np.abs(gap) > _ROUNDING, np.abs(gap), 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             score = np.nan_to_num(gap / width, nan=0.0, posinf=np.inf)
@@ -156,17 +156,17 @@ class _Rests:
         if score[best] > 1.0:
             heapq.heappush(heap, (-float(score[best]), area, int(places[best])))
 
-    def _name(self, area: int, found: int) -> None:
-        tree, inside = self._tree, slice(found + 1, self._tree.last(found))
+    def _name(self, area: int, inner: int) -> None:
+        tree, inside = self._tree, slice(inner + 1, self._tree.last(inner))
         owner = self._owner[inside]
-        owner[owner == area] = found
-        self._named[found] = True
+        owner[owner == area] = inner
+        self._named[inner] = True
         # What is already named inside it was subtracted from all areas around it before.
-        around = area + np.flatnonzero(tree.end[area:found] >= tree.end[found])
-        self._share[around] -= self._share[found]
-        self._size[around] -= self._size[found]
-        above = self._whole_below[found] - (self._above[found] - self._whole_above[found])
-        below = self._whole_above[found] - (self._below[found] - self._whole_below[found])
+        around = area + np.flatnonzero(tree.end[area:inner] >= tree.end[inner])
+        self._share[around] -= self._share[inner]
+        self._size[around] -= self._size[inner]
+        above = self._whole_below[inner] - (self._above[inner] - self._whole_above[inner])
+        below = self._whole_above[inner] - (self._below[inner] - self._whole_below[inner])
         self._below[around] += below
         self._above[around] += above
 

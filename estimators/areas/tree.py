@@ -82,17 +82,17 @@ def build_tree(
     order = np.argsort(groups, kind="stable")
     sizes = np.bincount(groups)
     ends = np.cumsum(sizes)
-    found = [(int(end - size), int(end), 0) for size, end in zip(sizes, ends, strict=True)]
+    nodes = [(int(end - size), int(end), 0) for size, end in zip(sizes, ends, strict=True)]
     if shape is not None:
         places = np.stack(np.unravel_index(order, shape), axis=1)
         boxes = [
             (places[start:end].min(axis=0), places[start:end].max(axis=0) + 1)
-            for start, end, _ in found
+            for start, end, _ in nodes
         ]
         depth = _depth(boxes, most, at_once=at_once)
-        for (start, end, _), box in zip(found[: sizes.size], boxes, strict=True):
-            _halve(found, order, places, (start, end), box, (1, depth))
-    runs = np.array(found, dtype=np.int64)
+        for (start, end, _), box in zip(nodes[: sizes.size], boxes, strict=True):
+            _halve(nodes, order, places, (start, end), box, (1, depth))
+    runs = np.array(nodes, dtype=np.int64)
     alone = np.arange(groups.size)[np.repeat(sizes > 1, sizes)]
     deepest = int(runs[:, 2].max()) + 1
     single = np.stack([alone, alone + 1, np.full(alone.size, deepest)], axis=1)
@@ -105,40 +105,40 @@ def build_tree(
 
 def _depth(boxes: Sequence[tuple[Integers, Integers]], most: int, *, at_once: bool) -> int:
     """Return how often boxes can be halved with at most this many decoders."""
-    depth, taken = 0, 0
+    depth, total = 0, 0
     while True:
         depth += 1
         areas = [prod(min(1 << depth, int(extent)) for extent in high - low) for low, high in boxes]
-        taken += max(areas) if at_once else sum(areas)
+        total += max(areas) if at_once else sum(areas)
         halved = max(int((high - low).max()) for low, high in boxes) > 1 << (depth - 1)
-        if taken > most or not halved:
+        if total > most or not halved:
             return depth - 1
 
 
 def _halve(
-    found: list[tuple[int, int, int]],
-    order: Integers,
+    nodes: list[tuple[int, int, int]],
+    members: Integers,
     places: Integers,
     run: tuple[int, int],
     box: tuple[Integers, Integers],
     depths: tuple[int, int],
 ) -> None:
-    """Sort a run by the halves of its box, and append those of more than one value to `found`."""
+    """Sort a run by the halves of its box, and append those of more than one value to `nodes`."""
     (start, end), (low, high), (depth, most) = run, box, depths
     if end - start < 2 or depth > most:
         return
     middle = (low + high + 1) // 2
     upper = places[start:end] >= middle
-    part = upper @ (1 << np.arange(low.size)[::-1])
-    sorting = np.argsort(part, kind="stable")
-    order[start:end], places[start:end] = order[start:end][sorting], places[start:end][sorting]
+    codes = upper @ (1 << np.arange(low.size)[::-1])
+    sorting = np.argsort(codes, kind="stable")
+    members[start:end], places[start:end] = members[start:end][sorting], places[start:end][sorting]
     at = start
-    for code, size in zip(*np.unique(part, return_counts=True), strict=True):
+    for code, size in zip(*np.unique(codes, return_counts=True), strict=True):
         half = (code >> np.arange(low.size)[::-1]) & 1 == 1
         inside = np.where(half, middle, low), np.where(half, high, middle)
         if 1 < size < end - start:
-            found.append((at, at + int(size), depth))
-        _halve(found, order, places, (at, at + int(size)), inside, (depth + 1, most))
+            nodes.append((at, at + int(size), depth))
+        _halve(nodes, members, places, (at, at + int(size)), inside, (depth + 1, most))
         at += int(size)
 
 
@@ -161,9 +161,11 @@ def area_sums(
     rounds = [np.flatnonzero(round_of == one) for one in range(int(round_of.max()) + 1)]
     unions = (_union(tree, areas[places].tolist()) for places in rounds)
     of_rounds = _each_group(queries, statistic, queries.set_queries(unions))
-    parts = [_taken(sums, of_group[places]) for places, sums in zip(rounds, of_rounds, strict=True)]
+    columns = [
+        _taken(sums, of_group[places]) for places, sums in zip(rounds, of_rounds, strict=True)
+    ]
     back = np.argsort(np.concatenate(rounds))
-    return _taken(joined(parts), back)
+    return _taken(joined(columns), back)
 
 
 def _union(tree: AreaTree, areas: list[int]) -> Floats:

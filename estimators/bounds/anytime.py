@@ -63,9 +63,9 @@ def anytime_distances(sums: Sums, n: int, level: float, options: Options) -> tup
     if options.method == "anytime-exact":
         return _exact(sums, n, level, options)
     if options.estimand == "respondents":
-        variance, left = _noise(sums, n, level)
+        variance, rest = _noise(sums, n, level)
     else:
-        variance, left = sampling_ceiling(sums, n, level)
+        variance, rest = sampling_ceiling(sums, n, level)
     sharpest = _sharpest(sums, options)
     if sums.reach is not None:
         # Noise that is itself a sum has no largest value that says anything; its tails do.
@@ -73,13 +73,13 @@ def anytime_distances(sums: Sums, n: int, level: float, options: Options) -> tup
         if options.estimand == "population":
             # As for Bernstein's bounds: the weight is random too, and with groups the group.
             off = sums.spread if sums.disclosed else np.maximum(off, sums.reach)
-        half = tail_half_width(bernstein_exponent, variance, off, sharpest, n, left)
+        half = tail_half_width(bernstein_exponent, variance, off, sharpest, n, rest)
         return half, half
     # A report above its mean moves the estimate up, so that the truth lies below.
     off = np.stack([sums.limits.largest - sums.limits.bottom, sums.limits.top - sums.limits.least])
     alike = np.array_equal(off[0], off[1])
     halves = tail_half_width(
-        bennett_exponent, variance, off[:1] if alike else off, sharpest, n, left
+        bennett_exponent, variance, off[:1] if alike else off, sharpest, n, rest
     )
     return halves[0], halves[-1]
 
@@ -103,8 +103,8 @@ def _noise(sums: Sums, n: int, level: float) -> tuple[Floats, float]:
     moments = _second_moments(sums, n, level)
     if sums.indicators:
         moments[1] -= n / 4.0
-    found = np.maximum(moments.min(axis=0), 0.0)
-    return np.minimum(sums.noise.ceiling, found), level * (1.0 - _VARIANCE_PART)
+    variance = np.maximum(moments.min(axis=0), 0.0)
+    return np.minimum(sums.noise.ceiling, variance), level * (1.0 - _VARIANCE_PART)
 
 
 def sampling_ceiling(sums: Sums, n: int, level: float) -> tuple[Floats, float]:
@@ -116,13 +116,13 @@ def sampling_ceiling(sums: Sums, n: int, level: float) -> tuple[Floats, float]:
     """
     most = n * sums.spread**2 / 4.0
     if sums.reach is None:
-        found = _second_moments(sums, n, level).min(axis=0)
+        variance = _second_moments(sums, n, level).min(axis=0)
     elif sums.disclosed:
-        found = mean_ceiling(sums.noise.moment, sums.noise.peak, level * _VARIANCE_PART)
+        variance = mean_ceiling(sums.noise.moment, sums.noise.peak, level * _VARIANCE_PART)
     else:
         noise = sums.noise.ceiling if sums.noise.heaviest is None else n * sums.noise.heaviest
         return np.minimum(noise + n * sums.reach**2 / 4.0, most), level
-    return np.minimum(found, most), level * (1.0 - _VARIANCE_PART)
+    return np.minimum(variance, most), level * (1.0 - _VARIANCE_PART)
 
 
 def _second_moments(sums: Sums, n: int, level: float) -> Floats:
@@ -184,9 +184,9 @@ def tail_half_width(
     np.copyto(rows[2:], sides, where=some)
     first, place = distinct_columns(rows)
     columns = rows[:, first]
-    given = [columns[[0, side, 1]] for side in range(2, len(rows))]
-    found = tail_mixture(exponent, np.concatenate(given, axis=1), n, level)
-    halves = found.reshape(len(sides), -1)[:, place].reshape(off.shape) / n
+    pieces = [columns[[0, side, 1]] for side in range(2, len(rows))]
+    exponents = tail_mixture(exponent, np.concatenate(pieces, axis=1), n, level)
+    halves = exponents.reshape(len(sides), -1)[:, place].reshape(off.shape) / n
     return np.where(some, halves, 0.0)
 
 
@@ -233,28 +233,28 @@ def _solve(start: Floats, slope: Floats, most: Floats) -> Floats:
     Newton's steps on the convex sum's logarithm end above its root wherever they begin, so that
     what is found is valid after any number of them. The first step is Halley's, which ends nearer.
     """
-    found: Floats = ((_LARGEST - start) / slope).min(axis=0)
-    further = np.ones(found.size, dtype=np.bool_)
+    root: Floats = ((_LARGEST - start) / slope).min(axis=0)
+    further = np.ones(root.size, dtype=np.bool_)
     for number in range(_STEPS):
-        parts = slope * found
-        parts += start
-        np.exp(parts, out=parts)
-        whole = parts.sum(axis=0)
-        parts *= slope
-        first = parts.sum(axis=0)
+        terms = slope * root
+        terms += start
+        np.exp(terms, out=terms)
+        whole = terms.sum(axis=0)
+        terms *= slope
+        first = terms.sum(axis=0)
         step = np.log(whole) * whole / first
         if number == 0:
-            parts *= slope
+            terms *= slope
             # How much the slope of the logarithm changes within half a step, relative to itself.
-            change = step / 2.0 * (parts.sum(axis=0) / first - first / whole)
-            found = np.minimum(found - step / (1.0 - np.minimum(change, 0.5)), most)
+            change = step / 2.0 * (terms.sum(axis=0) / first - first / whole)
+            root = np.minimum(root - step / (1.0 - np.minimum(change, 0.5)), most)
             continue
         # Whether a row is done depends on it alone: the same bits for however many queries.
-        np.copyto(found, np.minimum(found - step, most), where=further)
-        further &= np.abs(step) > _PRECISION * found
+        np.copyto(root, np.minimum(root - step, most), where=further)
+        further &= np.abs(step) > _PRECISION * root
         if not further.any():
             break
-    return found
+    return root
 
 
 def bennett_exponent(s: Floats, q: Floats) -> Floats:
@@ -263,18 +263,18 @@ def bennett_exponent(s: Floats, q: Floats) -> Floats:
     Bennett 1962: of all such reports with variance `q B^2`, the one with two values has the largest
     `E exp(lambda X)`, `s = lambda B`. Concave in q: Hoeffding 1963, Theorem 3.
     """
-    found = np.expm1(s)
-    found *= q
-    found += np.expm1(-q * s)
-    found /= 1.0 + q
-    np.log1p(found, out=found)
+    exponent = np.expm1(s)
+    exponent *= q
+    exponent += np.expm1(-q * s)
+    exponent /= 1.0 + q
+    np.log1p(exponent, out=exponent)
     small = s * (1.0 + q) < 1e-3
     if small.any():
         # The first terms cancel. What remains follows from the cumulants.
         s, q = s[small], np.broadcast_to(q, small.shape)[small]
         rest = 1.0 + (1.0 - q) * s / 3.0 + (1.0 - 4.0 * q + q**2) * s**2 / 12.0
-        found[small] = q * s**2 / 2.0 * rest
-    return found
+        exponent[small] = q * s**2 / 2.0 * rest
+    return exponent
 
 
 def bernstein_exponent(s: Floats, q: Floats) -> Floats:
@@ -325,8 +325,8 @@ def _mixture_square(ratio: Floats, target: float) -> Floats:
     if last - first < steps.size:
         grid, at = np.arange(first, last + 1), steps - first
     else:
-        grid, found = np.unique(steps, return_inverse=True)
-        at = found.reshape(steps.shape)
+        grid, where = np.unique(steps, return_inverse=True)
+        at = where.reshape(steps.shape)
     near = np.log(_solve_mixture(np.exp(grid / _GRID), target))[at]
     logarithm = (
         near[:, 0] * (-t * (t - 1.0) * (t - 2.0) / 6.0)
@@ -355,14 +355,14 @@ def mean_ceiling(total: Floats, largest: Floats, level: float) -> Floats:
     bound is returned.
     """
     scale = math.log(len(_TILTS) / level)
-    found = np.full(total.shape, np.inf)
-    bound, part = np.empty_like(found), np.empty_like(found)
+    lowest = np.full(total.shape, np.inf)
+    bound, term = np.empty_like(lowest), np.empty_like(lowest)
     for tilt in _TILTS:
         room = -math.expm1(-tilt)
         np.multiply(total, tilt / room, out=bound)
-        np.multiply(largest, scale / room, out=part)
-        np.minimum(found, np.add(bound, part, out=bound), out=found)
-    return found
+        np.multiply(largest, scale / room, out=term)
+        np.minimum(lowest, np.add(bound, term, out=bound), out=lowest)
+    return lowest
 
 
 def self_normalised(
@@ -392,8 +392,8 @@ def self_normalised(
         ideal = room * np.sqrt(2.0 * guess / np.where(sharpest > 0.0, sharpest, 1.0))
         place = np.clip(np.rint(-np.log2(ideal)), 1, _STAKES.size) - 1.0
     away = np.abs(np.arange(_STAKES.size)[:, None] - place)
-    parts = 1.0 / ((away + 1.0) * (away + 2.0))
-    scale = np.log(parts.sum(axis=0) / (level * parts))
+    weights = 1.0 / ((away + 1.0) * (away + 2.0))
+    scale = np.log(weights.sum(axis=0) / (level * weights))
     stakes = _STAKES[:, None]
     psi = -np.log1p(-stakes) - stakes
     # theta is refused where psi d^2 - a room d + psi deviations + scale room^2/n <= 0.

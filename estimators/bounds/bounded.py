@@ -48,7 +48,7 @@ def bound(sums: Sums, n: int, options: Options) -> Estimate:
     cut. Except with the anytime methods, sums may have the shape `(..., q)` for many statistics at
     once. Methods by likelihood return the bounds of `FALLBACK`.
     """
-    reports, asked = n, options
+    reports, requested = n, options
     if n == 0:
         value = se = influence = low = high = lowest = highest = np.full(sums.total.size, np.nan)
         form = np.full(value.shape, "", dtype=np.object_)
@@ -75,8 +75,8 @@ def bound(sums: Sums, n: int, options: Options) -> Estimate:
             ends, errors = (lowest, highest), (plain, se)
             if corrected and factor < 1.0:
                 alone = replace(options, estimand="respondents")
-                own = choose_bounds(sums, n, alone, np.sqrt(noise))
-                lowest, highest = shrunk(value, ends, form, errors, own, factor)
+                chosen = choose_bounds(sums, n, alone, np.sqrt(noise))
+                lowest, highest = shrunk(value, ends, form, errors, chosen, factor)
             elif corrected:
                 lowest, highest = grown(sums, n, ends, errors, factor)
         # 5. Cut.
@@ -91,10 +91,10 @@ def bound(sums: Sums, n: int, options: Options) -> Estimate:
         highest=highest,
         form=form,
         n=reports,
-        confidence=asked.confidence,
-        method=asked.method,
-        estimand=asked.estimand,
-        simultaneous=asked.simultaneous,
+        confidence=requested.confidence,
+        method=requested.method,
+        estimand=requested.estimand,
+        simultaneous=requested.simultaneous,
     )
 
 
@@ -114,17 +114,17 @@ def clamped_variance(sums: Sums, n: int, estimand: Estimand) -> Floats:
     raw = plug_in(sums, n, estimand)
     floor, ceiling = sums.noise.floor / n**2, sums.noise.ceiling / n**2
     if not sums.disclosed:
-        kept = np.where(raw <= floor, _stand_in(sums, n), raw)
+        clamped = np.where(raw <= floor, _stand_in(sums, n), raw)
     elif estimand == "respondents":
-        kept = np.clip(raw, floor, ceiling)
+        clamped = np.clip(raw, floor, ceiling)
     else:
-        kept = np.maximum(raw, floor)
+        clamped = np.maximum(raw, floor)
     if estimand == "respondents":
-        return kept
+        return clamped
     rounding = _ROUNDING * np.maximum(sums.squares, 0.0) / n**2
-    one = np.minimum(sums.spread, 1.0) if sums.indicators else 0.0
-    least = np.where(kept <= rounding, sums.spread, one)
-    return np.maximum(kept, (least / n) ** 2)
+    largest = np.minimum(sums.spread, 1.0) if sums.indicators else 0.0
+    least = np.where(clamped <= rounding, sums.spread, largest)
+    return np.maximum(clamped, (least / n) ** 2)
 
 
 def plug_in(sums: Sums, n: int, estimand: Estimand) -> Floats:

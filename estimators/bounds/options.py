@@ -207,9 +207,11 @@ def sampling_of(
         )
         repeats = 1
     population = 1.0 + (population - 1.0) * part
-    left = 1.0 - part * reports / windows
-    apart = windows / (windows - 1) if panes > 1 and windows > 1 else 1.0
-    return Sampling(population=population, active=min(left * apart * repeats, population))
+    unreported = 1.0 - part * reports / windows
+    separation = windows / (windows - 1) if panes > 1 and windows > 1 else 1.0
+    return Sampling(
+        population=population, active=min(unreported * separation * repeats, population)
+    )
 
 
 def sampling_among(sampling: Sampling, some: int, n: int) -> Sampling:

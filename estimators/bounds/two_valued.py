@@ -58,16 +58,16 @@ class Tosses:
         if coins is None:
             coins = Coins(*np.zeros((3, *shape)))
         two = np.broadcast_to(coins.own > coins.other, shape)
-        own, other, reports = (
+        likely, other, reports = (
             np.broadcast_to(column, shape) for column in (coins.own, coins.other, coins.tosses)
         )
         # Devices that several reports come from may be a fraction; tosses are whole.
         reports = np.rint(reports)
-        own = np.where(two, own, 1.0)
-        decisive = np.rint(sums.total * (own - other) + other * reports)
+        likely = np.where(two, likely, 1.0)
+        decisive = np.rint(sums.total * (likely - other) + other * reports)
         # Queries that are no tosses get one report as a placeholder, which is not used.
         some = np.where(two, reports, 1.0)
-        return cls(some, np.where(two, np.clip(decisive, 0.0, some), 0.0), own, other), two
+        return cls(some, np.where(two, np.clip(decisive, 0.0, some), 0.0), likely, other), two
 
     @cached_property
     def some(self) -> Floats:
@@ -120,11 +120,11 @@ def tossed_rules(sums: Sums, n: int, level: float, options: Options) -> tuple[li
     if options.estimand == "respondents":
         # A group without reports has no noise: its share is known, and it has no score interval.
         some = two & (sums.noise.ceiling > 0.0)
-        ends, part = score(tosses, z), tosses.reports / n
+        ends, share = score(tosses, z), tosses.reports / n
         smooth = some & np.isfinite(ends[0]) & (not proved)
         smooth &= noise_deviation(tosses) >= _SMOOTH * max(1.0, z**2 / 4.0)
         return [
-            Rule(smooth, "score", lambda _: (ends[0] * part, ends[1] * part)),
+            Rule(smooth, "score", lambda _: (ends[0] * share, ends[1] * share)),
             Rule(some & ~smooth, "enumerated", lambda at: _enumerated(tosses, ends, at, n, level)),
         ], two
     noisy_values = (tosses.own < 1.0) | (tosses.other > 0.0)
@@ -173,8 +173,8 @@ def _enumerated(tosses: Tosses, scores: Pair, places: Bools, n: int, level: floa
     # An end at 0 or 1 was cut to the range; the score interval says how far beyond it would be.
     low = np.where(low <= 0.0, np.fmin(scores[0][places], 0.0), low)
     high = np.where(high >= 1.0, np.fmax(scores[1][places], 1.0), high)
-    part = tosses.reports / n
-    return low * part, high * part
+    share = tosses.reports / n
+    return low * share, high * share
 
 
 def enumerated(tosses: Tosses, level: float) -> Pair:
@@ -199,17 +199,17 @@ def _invert(rows: Floats, tail: float) -> Pair:
     Rounding errors of `tails` only widen the bounds.
     """
     tail *= 1.0 - _SLACK
-    n, d, own, other = np.concatenate([rows, rows]).T
+    n, d, likely, other = np.concatenate([rows, rows]).T
     upper = np.arange(n.size) >= len(rows)
     most = np.where(upper, d, d - 1.0)
     # Bisect for both at once: the first a in 0..n at which the condition starts or stops, or n + 1.
     low, high = np.zeros_like(n), n + 1.0
     while (searching := low < high).any():
         middle = np.floor((low + high) / 2.0)
-        below, above = tails(np.minimum(middle, n), n, own, other, most)
-        found = np.where(upper, below <= tail, above > tail) | (middle > n)
-        high = np.where(searching & found, middle, high)
-        low = np.where(searching & ~found, middle + 1.0, low)
+        below, above = tails(np.minimum(middle, n), n, likely, other, most)
+        excluded = np.where(upper, below <= tail, above > tail) | (middle > n)
+        high = np.where(searching & excluded, middle, high)
+        low = np.where(searching & ~excluded, middle + 1.0, low)
     least, beyond = np.split(low, 2)
     n = rows[:, 0]
     return np.minimum(least, n) / n, np.maximum(beyond - 1.0, 0.0) / n
@@ -261,12 +261,12 @@ def in_block(tosses: Tosses, n: int, z: float) -> Pair:
     `n (w - theta)^2 <= z^2 (v0 max(N/n, theta) + (1 + v1 - v0) theta - theta^2)`. Because of the
     max, this is the hull of the solutions of two quadratics; NaN if neither has any.
     """
-    part = tosses.reports / n
-    share = tosses.share * part
+    fraction = tosses.reports / n
+    share = tosses.share * fraction
     v1, v0 = tosses.noise
     ends = [
         _roots(n + z**2, 2.0 * n * share + z**2 * linear, n * share**2 - z**2 * constant)
-        for linear, constant in ((1.0 + v1 - v0, v0 * part), (1.0 + v1, 0.0 * part))
+        for linear, constant in ((1.0 + v1 - v0, v0 * fraction), (1.0 + v1, 0.0 * fraction))
     ]
     lows, highs = zip(*ends, strict=True)
     return np.fmin(*lows), np.fmax(*highs)
@@ -293,8 +293,8 @@ def product(tosses: Tosses, n: int, level: float) -> Pair:
     """
     block = _binomial_bounds(tosses.reports, np.full_like(tosses.reports, n), level / 2.0)
     silent = tosses.reports <= 0.0
-    one = np.where(silent, 1.0, tosses.reports)
-    inside = Tosses(one, np.where(silent, 0.0, tosses.decisive), tosses.own, tosses.other)
+    at_least_one = np.where(silent, 1.0, tosses.reports)
+    inside = Tosses(at_least_one, np.where(silent, 0.0, tosses.decisive), tosses.own, tosses.other)
     low, high = (np.clip(end, 0.0, 1.0) for end in clopper_pearson(inside, level / 2.0))
     return np.where(silent, 0.0, block[0] * low), np.where(silent, block[1], block[1] * high)
 
@@ -324,15 +324,15 @@ _SERIES: Final = 0.005
 """At lower frequencies the phase follows from cumulants: its terms would cancel."""
 
 
-def tails(a: Floats, n: Floats, own: Floats, other: Floats, most: Floats) -> Pair:
+def tails(a: Floats, n: Floats, likely: Floats, other: Floats, most: Floats) -> Pair:
     """Return `P(D <= most)` and `P(D > most)`; the smaller one has the small relative error."""
     counts = np.stack([a, n - a])
-    chances = np.broadcast_to(np.stack([own, other]), counts.shape)
+    chances = np.broadcast_to(np.stack([likely, other]), counts.shape)
     turned = most >= (counts * chances).sum(axis=0)
     # From the mean on, count the other outcomes: P(D > most) = P(n - D <= n - most - 1).
     place = np.where(turned, n - most - 1.0, most)
-    found = _lower_tail(counts, np.where(turned, 1.0 - chances, chances), place)
-    return np.where(turned, 1.0 - found, found), np.where(turned, found, 1.0 - found)
+    chance = _lower_tail(counts, np.where(turned, 1.0 - chances, chances), place)
+    return np.where(turned, 1.0 - chance, chance), np.where(turned, chance, 1.0 - chance)
 
 
 def _lower_tail(counts: Floats, chances: Floats, most: Floats) -> Floats:
@@ -354,15 +354,15 @@ def _lower_tail(counts: Floats, chances: Floats, most: Floats) -> Floats:
     ratio = np.log1p(tilt)
     divergence = counts * (xlog1py(tilted, moved / p) + xlog1py(1.0 - tilted, -moved / (1.0 - p)))
     scale = ratio * rest - divergence.sum(axis=0)
-    found = np.exp(scale) * _sum_below(counts, tilted, ratio, rest)
-    return np.where(most < 0.0, 0.0, np.where(most >= tosses, 1.0, np.clip(found, 0.0, 1.0)))
+    chance = np.exp(scale) * _sum_below(counts, tilted, ratio, rest)
+    return np.where(most < 0.0, 0.0, np.where(most >= tosses, 1.0, np.clip(chance, 0.0, 1.0)))
 
 
 def _sum_below(counts: Floats, p: Floats, ratio: Floats, rest: Floats) -> Floats:
     """Return `sum_(j >= 0) e^(ratio j) P(D = x - j)`, `(q,)`; the mean of D is `x + rest`."""
     half = np.ceil(13.0 * np.sqrt((counts * p * (1.0 - p)).sum(axis=0)) + 40.0)[:, None]
-    part = np.minimum(_J / half, 1.0)
-    t = np.pi * part
+    fraction = np.minimum(_J / half, 1.0)
+    t = np.pi * fraction
     sine, cosine = np.sin(t / 2.0), np.cos(t / 2.0)
     log_size, phase = np.zeros_like(t), rest[:, None] * t
     for count, chance in zip(counts[..., None], p[..., None], strict=True):
@@ -381,7 +381,7 @@ def _sum_below(counts: Floats, p: Floats, ratio: Floats, rest: Floats) -> Floats
     )
     whole = (_SIGNS * last - 1.0) / (real**2 + imaginary**2)
     terms = np.exp(log_size) * whole * (real * np.cos(phase) + imaginary * np.sin(phase))
-    weight = np.where(part < 1.0, 2.0, np.where(half == _J, 1.0, 0.0))
+    weight = np.where(fraction < 1.0, 2.0, np.where(half == _J, 1.0, 0.0))
     flat = np.where(ratio < 0.0, ratio, 1.0)
     first = np.where(ratio < 0.0, np.expm1(half[:, 0] * flat) / np.expm1(flat), half[:, 0])
     return np.asarray((first + (weight * terms).sum(axis=1)) / (2.0 * half[:, 0]))

@@ -184,12 +184,12 @@ class Estimate:
     def take(self, queries: Integers | slice) -> Self:
         """Return the estimates of some queries, in that order."""
         # Some columns share one array; take from it once.
-        parts: dict[int, NDArray[Any]] = {}
+        columns: dict[int, NDArray[Any]] = {}
 
         def part(column: NDArray[Any]) -> NDArray[Any]:
-            if id(column) not in parts:
-                parts[id(column)] = taken(column, queries)
-            return parts[id(column)]
+            if id(column) not in columns:
+                columns[id(column)] = taken(column, queries)
+            return columns[id(column)]
 
         return map_arrays(part, self)
 
@@ -235,13 +235,13 @@ def distinct_columns(rows: Floats) -> tuple[Integers, Integers]:
     varied = (rows != rows[:, :1]).any(axis=1)
     varied[0] |= not varied.any()
     rows = rows[varied]
-    order = np.argsort(rows[0]) if len(rows) == 1 else np.lexsort(rows)
-    ascending = rows[:, order]
-    starts = np.ones(order.size, dtype=np.bool_)
+    places = np.argsort(rows[0]) if len(rows) == 1 else np.lexsort(rows)
+    ascending = rows[:, places]
+    starts = np.ones(places.size, dtype=np.bool_)
     starts[1:] = (ascending[:, 1:] != ascending[:, :-1]).any(axis=0)
-    place = np.empty_like(order)
-    place[order] = np.cumsum(starts) - 1
-    return order[starts], place
+    place = np.empty_like(places)
+    place[places] = np.cumsum(starts) - 1
+    return places[starts], place
 
 
 def taken(array: NDArray[Any], places: Integers | slice) -> NDArray[Any]:

@@ -76,7 +76,7 @@ class PairCone(Cone):
         """
         out = np.empty_like(directions)
         for place, direction in enumerate(directions):
-            found = linprog(
+            solution = linprog(
                 -direction / max(float(np.abs(direction).max()), 1e-300),
                 A_ub=self._constraints,
                 b_ub=np.zeros(self._constraints.shape[0]),
@@ -84,11 +84,11 @@ class PairCone(Cone):
                 b_eq=np.ones(1),
                 method="highs",
             )
-            if found.x is None:
+            if solution.x is None:
                 raise DesignError(
-                    f"no convergence: a linear program of the search, {found.message}"
+                    f"no convergence: a linear program of the search, {solution.message}"
                 )
-            out[place] = self._shrink(found.x)
+            out[place] = self._shrink(solution.x)
         return scaled(out, prior)
 
     def improve(self, columns: Floats, prior: Floats, form: Floats, multipliers: Floats) -> Floats:
@@ -146,12 +146,12 @@ def essential_pairs(budgets: Floats) -> tuple[Integers, Integers]:
     """
     size = len(budgets)
     needed = np.isfinite(budgets) & ~np.eye(size, dtype=np.bool_)
-    others = np.ones((size, size), dtype=np.bool_)
+    mask = np.ones((size, size), dtype=np.bool_)
     for middle in range(size):
-        others[:] = True
-        others[middle, :] = others[:, middle] = False
+        mask[:] = True
+        mask[middle, :] = mask[:, middle] = False
         around = budgets[:, middle, None] + budgets[middle]
-        needed &= ~(others & (around <= budgets * (1.0 + _ROUNDING)))
+        needed &= ~(mask & (around <= budgets * (1.0 + _ROUNDING)))
     value, other = np.nonzero(needed)
     return value, other
 
@@ -212,13 +212,13 @@ def _gains_of(
 ) -> Floats:
     """Return the gain of the ray that each move leads to, float64 `(t,)`."""
     change = moves.factors - 1.0
-    part = column * moves.parts
-    image = part @ form
+    gains = column * moves.parts
+    image = gains @ form
     quadratic = column @ form @ column + change * (
-        2.0 * image @ column + change * (image * part).sum(axis=1)
+        2.0 * image @ column + change * (image * gains).sum(axis=1)
     )
-    scale = column @ prior + change * (part @ prior)
-    linear = multipliers @ column + change * (part @ multipliers)
+    scale = column @ prior + change * (gains @ prior)
+    linear = multipliers @ column + change * (gains @ multipliers)
     out: Floats = quadratic / scale**2 - linear / scale
     return out
 
@@ -233,13 +233,13 @@ def _parts(pairs: _Pairs, tight: Integers) -> Floats:
     for a, b in zip(*ends, strict=True):
         near[a].append(b)
         near[b].append(a)
-    order, parents = [0], [-1] * pairs.size
-    for x in order:
+    visited, parents = [0], [-1] * pairs.size
+    for x in visited:
         for z in near[x]:
             if parents[z] < 0 and z:
                 parents[z] = x
-                order.append(z)
+                visited.append(z)
     below = np.eye(pairs.size)
-    for x in order[:0:-1]:
+    for x in visited[:0:-1]:
         below[parents[x]] += below[x]
-    return below[order[1:]]
+    return below[visited[1:]]

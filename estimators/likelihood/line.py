@@ -53,14 +53,14 @@ class Line:
         """The diagonal of B, float64 `(k,)`, and the entry next to it."""
         alpha = self.axis.alpha
         gap = self.axis.beta * (1.0 + alpha)
-        own = np.full(self.size, (1.0 + alpha**2) / gap)
-        own[[0, -1]] = 1.0 / gap
-        return own, -alpha / gap
+        diagonal = np.full(self.size, (1.0 + alpha**2) / gap)
+        diagonal[[0, -1]] = 1.0 / gap
+        return diagonal, -alpha / gap
 
     @cached_property
     def _factors(self) -> tuple[Floats, Floats]:
-        own, beside = self.bands
-        diagonal, off, _ = dpttrf(own, np.full(self.size - 1, beside))
+        main, beside = self.bands
+        diagonal, off, _ = dpttrf(main, np.full(self.size - 1, beside))
         return diagonal, off
 
     def mix(self, function: Floats) -> Floats:
@@ -70,16 +70,16 @@ class Line:
 
     def unmix(self, function: Floats) -> Floats:
         """Return `B f`."""
-        own, beside = self.bands
-        out = own * function
+        diagonal, beside = self.bands
+        out = diagonal * function
         out[1:] += beside * function[:-1]
         out[:-1] += beside * function[1:]
         return out
 
     def value(self, u: Floats) -> float:
         """Return `sum N log u`."""
-        seen = self.counts > 0.0
-        return float(self.counts[seen] @ np.log(u[seen]))
+        nonzero = self.counts > 0.0
+        return float(self.counts[nonzero] @ np.log(u[nonzero]))
 
     def gradient(self, u: Floats) -> Floats:
         """Return the derivative of the log-likelihood in each share, `A (N/u)`.

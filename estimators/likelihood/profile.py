@@ -99,16 +99,16 @@ class Profile:
             else curve(half, 0.95, best=fit).shares
             for half, fit in zip(both, fits, strict=True)
         ]
-        parts = tuple(
+        proofs = tuple(
             _Part(half, fit, half.value(half.mix(other)))
             for half, fit, other in zip(both, fits, reversed(guesses), strict=True)
             if fit is not None
         )
         # A half without reports carries no information: its ratio is 1.
         limit = -math.log(1.0 - confidence)
-        if len(parts) == 1:
+        if len(proofs) == 1:
             limit = math.log(2.0 * math.exp(limit) - 1.0)
-        return cls(maximise(line), parts, limit, limit)
+        return cls(maximise(line), proofs, limit, limit)
 
     def share(self, members: Bools) -> tuple[float, float]:
         """Return bounds on the share of some values, bool `(k,)`, but neither none nor all."""
@@ -140,15 +140,15 @@ class Profile:
 
     def _excludes(self, members: Bools, q: float, *, above: bool) -> bool:
         """Return whether it is proved that a share is below q (`above`), or above q."""
-        bounds = [part.best.bound for part in self.parts]
-        for place, part in enumerate(self.parts):
-            share = float(part.best.shares[members].sum())
+        bounds = [fold.best.bound for fold in self.parts]
+        for place, fold in enumerate(self.parts):
+            share = float(fold.best.shares[members].sum())
             if (share >= q) if above else (share <= q):
                 continue
             enough = partial(self._settled, bounds, place)
-            bound = maximise(part.line, members, q, enough).bound
+            bound = maximise(fold.line, members, q, enough).bound
             # The best shares are not exactly optimal; better ones may lie beyond q.
-            bounds[place] = max(bound, part.best.bound) if bound >= part.best.value else bound
+            bounds[place] = max(bound, fold.best.bound) if bound >= fold.best.value else bound
         return self._excess(bounds) > self.quantile_limit
 
     def _settled(self, bounds: Sequence[float], place: int, fit: Fit) -> bool:
@@ -161,9 +161,9 @@ class Profile:
 
     def _excess(self, values: Sequence[float]) -> float:
         """Return the logarithm of the mean of `exp(reference - value)` over the parts."""
-        apart = [part.reference - value for part, value in zip(self.parts, values, strict=True)]
-        largest = max(apart)
-        return largest + math.log(sum(math.exp(one - largest) for one in apart) / len(apart))
+        gaps = [fold.reference - value for fold, value in zip(self.parts, values, strict=True)]
+        largest = max(gaps)
+        return largest + math.log(sum(math.exp(gap - largest) for gap in gaps) / len(gaps))
 
     def _low(self, members: Bools) -> float:
         """Return a share below which all are excluded, by Newton's method from outside.
@@ -174,14 +174,14 @@ class Profile:
         limit = self.share_limit
         estimate = float(self.best.shares[members].sum())
         low, inside = 0.0, estimate
-        root = self._excess([part.best.bound for part in self.parts])
+        root = self._excess([fold.best.bound for fold in self.parts])
         trial = estimate / 2.0
         for _ in range(_TRIALS):
             if inside - low <= max(_NEAR * (estimate - low), _TINY):
                 break
             fits = [
-                maximise(part.line, members, trial, partial(_is_close, part.reference))
-                for part in self.parts
+                maximise(fold.line, members, trial, partial(_is_close, fold.reference))
+                for fold in self.parts
             ]
             low = max(low, self._crossing([fit.tangent for fit in fits], low, inside))
             excess = self._excess([fit.value for fit in fits])
@@ -199,7 +199,7 @@ class Profile:
         """Return the share up to which these tangents exclude all shares from `low` on."""
 
         def outside(psi: float) -> bool:
-            return self._excess([one.at(psi) for one in tangents]) > self.share_limit
+            return self._excess([tangent.at(psi) for tangent in tangents]) > self.share_limit
 
         # The excess is convex: if only one end is excluded, there is one crossing.
         if not outside(low) or outside(high):
@@ -222,8 +222,8 @@ def halves(line: Line) -> tuple[Line, Line]:
     """
     counts = line.counts.astype("<i8")
     coins = np.random.default_rng(int.from_bytes(sha256(counts.tobytes()).digest()))
-    one = coins.binomial(counts, 0.5).astype(np.float64)
-    return replace(line, counts=one), replace(line, counts=line.counts - one)
+    first = coins.binomial(counts, 0.5).astype(np.float64)
+    return replace(line, counts=first), replace(line, counts=line.counts - first)
 
 
 @dataclass(frozen=True)
@@ -265,16 +265,16 @@ def _between(line: Line, shares: Floats, top: Fit, most: float) -> Curve:
     """Return the first mixture of shares with the best ones that is close enough."""
     low, high = 0.0, 1.0
     for _ in range(_SMOOTHINGS):
-        part = (low + high) / 2.0
-        mixed = (1.0 - part) * shares + part * top.shares
+        middle = (low + high) / 2.0
+        mixed = (1.0 - middle) * shares + middle * top.shares
         near = 2.0 * (top.bound - line.value(line.mix(mixed))) <= most
-        low, high = (low, part) if near else (part, high)
+        low, high = (low, middle) if near else (middle, high)
     mixed = (1.0 - high) * shares + high * top.shares
     return Curve(mixed, max(2.0 * (top.bound - line.value(line.mix(mixed))), 0.0))
 
 
 def with_likelihood(
-    found: Estimate,
+    estimate: Estimate,
     sums: Sums,
     line: Line,
     options: Options,
@@ -286,16 +286,16 @@ def with_likelihood(
     `sets[i]` are the values of the i-th set, and `many` is the length of the list from which the
     sets are taken.
     """
-    chosen = choose_likelihood(sums, found.n, found.form, options, many=many)
+    chosen = choose_likelihood(sums, estimate.n, estimate.form, options, many=many)
     if not chosen.any():
-        return found
+        return estimate
     profile = Profile.of(line, options.method, options.confidence)
-    low, high, form = found.low.copy(), found.high.copy(), found.form.copy()
+    low, high, form = estimate.low.copy(), estimate.high.copy(), estimate.form.copy()
     for place in np.flatnonzero(chosen).tolist():
         inside = np.zeros(line.size, dtype=np.bool_)
         inside[sets[place]] = True
         low[place], high[place] = profile.share(inside)
         form[place] = options.method
-    lowest = np.where(chosen, low, found.lowest)
-    highest = np.where(chosen, high, found.highest)
-    return replace(found, low=low, high=high, lowest=lowest, highest=highest, form=form)
+    lowest = np.where(chosen, low, estimate.lowest)
+    highest = np.where(chosen, high, estimate.highest)
+    return replace(estimate, low=low, high=high, lowest=lowest, highest=highest, form=form)

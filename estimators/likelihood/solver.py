@@ -75,10 +75,10 @@ def maximise(
     point = problem.start()
     best: Fit | None = None
     for _ in range(STEPS):
-        found = problem.judge(point)
-        if found is None:
+        fit = problem.judge(point)
+        if fit is None:
             break
-        best = found if best is None else _better(best, found, psi)
+        best = fit if best is None else _better(best, fit, psi)
         if best.gap <= CLOSE or (enough is not None and enough(best)):
             break
         moved = _step(problem, point)
@@ -89,11 +89,11 @@ def maximise(
     return best
 
 
-def _better(best: Fit, found: Fit, psi: float) -> Fit:
-    if found.value > best.value:
-        best = replace(best, shares=found.shares, value=found.value)
-    if found.tangent.at(psi) < best.bound:
-        best = replace(best, bound=found.bound, tangent=found.tangent)
+def _better(best: Fit, fit: Fit, psi: float) -> Fit:
+    if fit.value > best.value:
+        best = replace(best, shares=fit.shares, value=fit.value)
+    if fit.tangent.at(psi) < best.bound:
+        best = replace(best, bound=fit.bound, tangent=fit.tangent)
     return best
 
 
@@ -129,7 +129,7 @@ class _Problem:
         else:
             sets = np.stack([members, ~members]).astype(np.float64)
             sums = np.array([psi, 1.0 - psi])
-        edges = np.stack([line.unmix(one) for one in sets], axis=1)
+        edges = np.stack([line.unmix(row) for row in sets], axis=1)
         return cls(line, members, psi, sets, sums, edges, line.counts / line.n)
 
     def start(self) -> _Point:
@@ -137,7 +137,7 @@ class _Problem:
         p = (self.sums / self.sets.sum(axis=1)) @ self.sets
         u = self.line.mix(p)
         gradient = self.line.gradient(u) / self.line.n
-        least = np.array([gradient[one > 0.0].max() for one in self.sets])
+        least = np.array([gradient[members > 0.0].max() for members in self.sets])
         return _Point(p, u, (1.05 * least + 0.05) @ self.sets - gradient)
 
     def judge(self, point: _Point) -> Fit | None:
@@ -202,15 +202,15 @@ class _Newton:
     @classmethod
     def of(cls, problem: _Problem, curve: Floats, weight: Floats) -> "_Newton | None":
         """Return the matrix for a likelihood diagonal and weights `s/p`; None if it is singular."""
-        own, beside = problem.line.bands
-        mixed = own * weight
-        main = curve + own * mixed
+        diagonal, beside = problem.line.bands
+        mixed = diagonal * weight
+        main = curve + diagonal * mixed
         far = beside**2 * weight
         main[1:] += far[:-1]
         main[:-1] += far[1:]
         # Scale to a unit diagonal: entries differ by orders of magnitude near the solution.
         scale = 1.0 / np.sqrt(main)
-        table = np.ones((3, own.size))
+        table = np.ones((3, diagonal.size))
         table[1, 1:] = beside * (mixed[:-1] + mixed[1:]) * scale[:-1] * scale[1:]
         table[0, 2:] = far[1:-1] * scale[:-2] * scale[2:]
         factor, failed = dpbtrf(table)

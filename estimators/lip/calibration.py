@@ -69,8 +69,8 @@ class CalibrationTest:
     @property
     def flagged(self) -> Integers:
         """Places of the levels whose priors are wrong, most significant first."""
-        order = np.argsort(self.p_value, kind="stable")
-        return order[self.p_value[order] < SIGNIFICANCE]
+        ranking = np.argsort(self.p_value, kind="stable")
+        return ranking[self.p_value[ranking] < SIGNIFICANCE]
 
 
 def calibrate(mechanism: Lip, statistic: Statistic, n: int) -> CalibrationTest:
@@ -138,10 +138,10 @@ def _directions(
     whole = np.rint(weights * scale).astype(np.int64)
     for signed in (whole, -whole):
         more = signed > 0
-        seen = np.where(more, ones, reports - ones)
+        count = np.where(more, ones, reports - ones)
         most = np.where(more[:, None], largest, least[:, ::-1])
         size = np.abs(signed)
-        yield 2.0 * tail_at_least(int(size @ seen), size, reports, most)
+        yield 2.0 * tail_at_least(int(size @ count), size, reports, most)
 
 
 def _at_least(ones: Integers, reports: Integers, share: Floats) -> Floats:
@@ -152,10 +152,10 @@ def _at_least(ones: Integers, reports: Integers, share: Floats) -> Floats:
 
 def _holm(p_values: Floats) -> Floats:
     """Return the step-down adjusted p-values of a family, in the given order."""
-    order = np.argsort(p_values, kind="stable")
-    scaled = p_values[order] * np.arange(p_values.size, 0, -1)
+    ranking = np.argsort(p_values, kind="stable")
+    scaled = p_values[ranking] * np.arange(p_values.size, 0, -1)
     out = np.empty_like(p_values)
-    out[order] = np.minimum(np.maximum.accumulate(scaled), 1.0)
+    out[ranking] = np.minimum(np.maximum.accumulate(scaled), 1.0)
     return out
 
 
@@ -170,8 +170,8 @@ def tail_at_least(total: int, weights: Integers, reports: Integers, shares: Floa
     its distribution. The error from this, from rounding and from omitted frequencies, below 1e-12
     for a million reports, is added.
     """
-    kept = (weights > 0) & (reports > 0) & (shares[:, 1] > 0.0)
-    weights, reports, shares = weights[kept], reports[kept], shares[kept]
+    used = (weights > 0) & (reports > 0) & (shares[:, 1] > 0.0)
+    weights, reports, shares = weights[used], reports[used], shares[used]
     if not weights.size:
         return 1.0 if total <= 0 else 0.0
     common = int(np.gcd.reduce(weights))
@@ -217,14 +217,14 @@ def _characteristic(
     out = np.zeros(length // 2 + 1, dtype=np.complex128)
     step = max(1, _CHUNK // max(1, len(weights)))
     for start in range(0, len(frequencies), step):
-        part = frequencies[start : start + step]
+        chunk = frequencies[start : start + step]
         # Reduce as integers to -pi..pi, where logarithms and angles are accurate.
-        turns = (np.arange(_MAX_WEIGHT + 1)[:, None] * part + length // 2) % length - length // 2
+        turns = (np.arange(_MAX_WEIGHT + 1)[:, None] * chunk + length // 2) % length - length // 2
         angle = (2.0 * np.pi / length * turns)[weights]
-        lost = 2.0 * rare[:, None] * np.sin(angle / 2.0) ** 2
+        error = 2.0 * rare[:, None] * np.sin(angle / 2.0) ** 2
         with np.errstate(divide="ignore"):  # A fair coin's at half a turn is 0.
-            size = reports @ (0.5 * np.log1p(-2.0 * (1.0 - rare[:, None]) * lost))
-        phase = (sign * reports) @ np.arctan2(rare[:, None] * np.sin(angle), 1.0 - lost)
-        whole = 2.0 * np.pi / length * (offset * part % length)
-        out[part] = np.exp(size - 1j * (phase + whole))
+            size = reports @ (0.5 * np.log1p(-2.0 * (1.0 - rare[:, None]) * error))
+        phase = (sign * reports) @ np.arctan2(rare[:, None] * np.sin(angle), 1.0 - error)
+        whole = 2.0 * np.pi / length * (offset * chunk % length)
+        out[chunk] = np.exp(size - 1j * (phase + whole))
     return out

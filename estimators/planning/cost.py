@@ -35,8 +35,8 @@ class Cost:
     @classmethod
     def of(cls, mechanism: Mechanism) -> Self:
         """Return a mechanism's cost."""
-        one = np.zeros((1, mechanism.report_bytes), dtype=np.uint8)
-        message = encode_frame(bytes(FINGERPRINT_BYTES), np.zeros(1, dtype=np.int64), one)
+        report = np.zeros((1, mechanism.report_bytes), dtype=np.uint8)
+        message = encode_frame(bytes(FINGERPRINT_BYTES), np.zeros(1, dtype=np.int64), report)
         return cls(
             report_bits=mechanism.report_bits,
             report_bytes=mechanism.report_bytes,

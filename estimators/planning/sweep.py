@@ -75,9 +75,9 @@ def sweep(
 
 
 def _satisfying(policy: Policy, domain: Domain) -> Iterator[Proposal]:
-    for found in propose(policy, domain):
-        if isinstance(found, Proposal) and _satisfies(found.mechanism, policy):
-            yield found
+    for proposal in propose(policy, domain):
+        if isinstance(proposal, Proposal) and _satisfies(proposal.mechanism, policy):
+            yield proposal
 
 
 def _satisfies(mechanism: Mechanism, policy: Policy) -> bool:

@@ -103,22 +103,22 @@ class CountPrefixes:
         cuts = _Cuts.of(groups, positions)
         table = np.zeros((6, cuts.group.size))
         shape = cuts.ranks, decoder.outputs.of_place.size
-        kept = np.empty(shape) if shape[0] * shape[1] <= _KEPT else None
+        stored = np.empty(shape) if shape[0] * shape[1] <= _KEPT else None
         for ranks, plain in _plain(decoder, cuts):
             anchors = decoder.best_anchors(plain)
             of_rank = zip(ranks, plain, anchors, strict=True)
-            decoded = np.stack([_anchored(decoder, cuts, *given) for given in of_rank])
-            if kept is not None:
-                kept[ranks.start : ranks.stop] = decoded
+            decoded = np.stack([_anchored(decoder, cuts, *arguments) for arguments in of_rank])
+            if stored is not None:
+                stored[ranks.start : ranks.stop] = decoded
             expected = decoder.decoder.expect_each(decoded**2)
-            for rank, own, h, moments in zip(ranks, anchors, decoded, expected, strict=True):
+            for rank, anchor, h, moments in zip(ranks, anchors, decoded, expected, strict=True):
                 at = np.flatnonzero(cuts.rank == rank)
                 noise = remove_rounding(moments, (cuts.rank_of_value <= rank).astype(np.float64))
-                measures = [own, *groups.extremes(noise), *decoder.outputs.extremes(h)]
+                measures = [anchor, *groups.extremes(noise), *decoder.outputs.extremes(h)]
                 measures.append(groups.sums(noise) / positions.size)
                 table[:, at] = np.stack(measures)[:, cuts.group[at]]
-        held = np.cumsum(np.bincount(positions, minlength=cuts.length)) / positions.size
-        return cls(decoder, cuts, held, kept, *table)
+        length_share = np.cumsum(np.bincount(positions, minlength=cuts.length)) / positions.size
+        return cls(decoder, cuts, length_share, stored, *table)
 
     def sums(self, statistic: Statistic) -> Sums:
         """Return the sums of every prefix, q = m."""

@@ -62,7 +62,7 @@ class SummedPrefixes:
         shares = np.bincount(self.positions, self.decoder.totals(statistic), m)
         total = np.cumsum(shares, dtype=np.float64)
         total[-1] = n
-        held = np.cumsum(np.bincount(self.positions, minlength=m)) / self.positions.size
+        cumulative = np.cumsum(np.bincount(self.positions, minlength=m)) / self.positions.size
         noise, reach = n * self.known.noise, np.ones(m)
         reach[-1] = 0.0
         return Sums(
@@ -82,12 +82,12 @@ class SummedPrefixes:
             limits=Limits(
                 least=self.known.least,
                 largest=self.known.largest,
-                bottom=np.where(held < 1.0, 0.0, 1.0),
+                bottom=np.where(cumulative < 1.0, 0.0, 1.0),
                 top=np.ones(m),
-                fewest=np.where(held < 1.0, 0.0, n),
+                fewest=np.where(cumulative < 1.0, 0.0, n),
                 most=np.full(m, n),
             ),
-            typical_sampling=held * (1.0 - held),
+            typical_sampling=cumulative * (1.0 - cumulative),
             disclosed=False,
             indicators=True,
             reach=reach,
@@ -115,18 +115,18 @@ class Prefixes:
         Raises:
             ValueError: if the positions have another shape or are negative.
         """
-        order = np.arange(mechanism.size) if positions is None else positions
-        if order.shape != (mechanism.size,) or order.min() < 0:
+        ranks = np.arange(mechanism.size) if positions is None else positions
+        if ranks.shape != (mechanism.size,) or ranks.min() < 0:
             raise ValueError(f"positions: expected {mechanism.size} numbers >= 0")
         queries = prepare_queries(mechanism)
         if isinstance(queries, SetDecoder):
-            return cls(mechanism, order, CountPrefixes.of(queries, order))
+            return cls(mechanism, ranks, CountPrefixes.of(queries, ranks))
         assert isinstance(queries, LinearQueries)
         decoder = queries.decoder
-        known = decoder.prefix_noise(order) if isinstance(decoder, PrefixDecoder) else None
+        known = decoder.prefix_noise(ranks) if isinstance(decoder, PrefixDecoder) else None
         if known is None:
-            return cls(mechanism, order, SetPrefixes(queries, order))
-        return cls(mechanism, order, SummedPrefixes(decoder, order, known))
+            return cls(mechanism, ranks, SetPrefixes(queries, ranks))
+        return cls(mechanism, ranks, SummedPrefixes(decoder, ranks, known))
 
     @property
     def spread(self) -> Floats:

@@ -60,20 +60,20 @@ def estimate_quantiles(
     chosen = Options(**options)
     if chosen.method in ANYTIME and chosen.estimand == "respondents":
         options["simultaneous"] = True
-    found = invert(prepared.estimate(statistic, n, **options), probabilities)
+    interval = invert(prepared.estimate(statistic, n, **options), probabilities)
     if chosen.method not in FALLBACK:
-        return found
+        return interval
     line = Line.of(mechanism, statistic)
     noise = float(prepared.prepared.worst_noise.max())
     if n == 0 or not quantiles_use_likelihood(noise, n, chosen):
-        return found
+        return interval
     profile = Profile.of(line, chosen.method, chosen.confidence)
     ends = np.array(
-        [profile.position(p, prepared.positions) for p in found.p.tolist()], dtype=np.float64
+        [profile.position(p, prepared.positions) for p in interval.p.tolist()], dtype=np.float64
     )
     low, high = ends.reshape(-1, 2).T
-    value = np.clip(found.value, low, high)
-    return Quantiles(found.p, value, low, high, chosen.method)
+    value = np.clip(interval.value, low, high)
+    return Quantiles(interval.p, value, low, high, chosen.method)
 
 
 def positions(shares: Floats, probabilities: Sequence[float]) -> Floats:
@@ -87,8 +87,8 @@ def positions(shares: Floats, probabilities: Sequence[float]) -> Floats:
     p = check_probabilities(probabilities)
     if np.isnan(shares).any():
         return np.full(p.size, np.nan)
-    found = np.searchsorted(np.cumsum(shares), p)
-    return np.minimum(found, shares.size - 1).astype(np.float64)
+    places = np.searchsorted(np.cumsum(shares), p)
+    return np.minimum(places, shares.size - 1).astype(np.float64)
 
 
 def invert(prefixes: Estimate, probabilities: Sequence[float]) -> Quantiles:
@@ -145,10 +145,10 @@ def monotone(prefixes: Estimate) -> Floats:
     start, lowest = 0, 0.0
     for end in np.flatnonzero(fixed):
         if end > start:
-            part = slice(start, end)
-            fitted = isotonic_regression(prefixes.value[part], weights=weights[part]).x
+            group = slice(start, end)
+            fitted = isotonic_regression(prefixes.value[group], weights=weights[group]).x
             # Clipping the unbounded solution solves the bounded problem.
-            out[part] = np.clip(fitted, lowest, out[end])
+            out[group] = np.clip(fitted, lowest, out[end])
         start, lowest = int(end) + 1, float(out[end])
     return out
 

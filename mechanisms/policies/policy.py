@@ -150,11 +150,11 @@ class Policy(ABC):
     def _finite_pairs(self) -> tuple[Indices, list[Fraction]]:
         """Return pairs with finite budgets that imply all others, `(pairs, 2)`, and the budgets."""
         self._check_listed()
-        found = list(self.constraints())
-        if not found:
+        constraints = list(self.constraints())
+        if not constraints:
             raise SpecError("policy", "a pair of values that is protected, got none")
-        pairs = np.array([(value, other) for value, other, _ in found], dtype=np.int64)
-        return pairs, [entry for _, _, entry in found]
+        pairs = np.array([(value, other) for value, other, _ in constraints], dtype=np.int64)
+        return pairs, [entry for _, _, entry in constraints]
 
     def by_entries(self) -> "Policy":
         """Return a policy that is defined by its entries and implies this one.

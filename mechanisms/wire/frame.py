@@ -239,9 +239,9 @@ def decode_frame(data: bytes, *, fingerprint: bytes, report_bytes: int) -> Frame
     Raises:
         FrameError: "undecodable" or "fingerprint". No bytes raise anything else.
     """
-    found = frame_fingerprint(data)
-    if found != fingerprint:
-        raise FrameError("fingerprint", f"{found.hex()}, not {fingerprint.hex()}")
+    sender = frame_fingerprint(data)
+    if sender != fingerprint:
+        raise FrameError("fingerprint", f"{sender.hex()}, not {fingerprint.hex()}")
     runs = int.from_bytes(data[2:4], "little")
     start = _HEAD.size + runs * _RUN.itemsize
     if len(data) < start:

@@ -26,8 +26,11 @@ LOCAL_WORDS = WORDS | {
     "told",
 }
 """The same for variables, parameters and attributes, where a noun says what they stand for."""
-MOST_LOCAL = 0.01
-"""The share of names in agents that may be such a word: keys and fields of documents are."""
+MOST_LOCAL = {"agents": 0.01, "mechanisms": 0.026, "estimators": 0.021}
+"""The share of a folder's names that may be such a word: keys and fields of documents are.
+
+To be lowered to 0.01 in each.
+"""
 NAMES = {
     "agents/config/privacy/statement.py:hold_sentence": "`hold` is a key of a collection",
     "agents/document/model.py:LostMessages": "a model of documents; data loss, as Kafka has it",
@@ -118,9 +121,10 @@ def test_no_two_classes_share_a_name(texts: dict[str, str]):
     assert repeated(texts) == set()
 
 
-def test_few_variables_have_one_of_the_words(texts: dict[str, str]):
-    agents = {file: text for file, text in texts.items() if file.startswith("agents/")}
-    assert share_of_words(agents) <= MOST_LOCAL
+@pytest.mark.parametrize(("folder", "most"), MOST_LOCAL.items())
+def test_few_variables_have_one_of_the_words(texts: dict[str, str], folder: str, most: float):
+    inside = {file: text for file, text in texts.items() if file.startswith(f"{folder}/")}
+    assert share_of_words(inside) <= most
 
 
 def test_planted_variables_are_found():

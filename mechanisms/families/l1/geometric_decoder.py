@@ -139,8 +139,8 @@ class GeometricAxis:
         for at, inside in self._neighbours(places):
             term = self._at(self._scales, at) * (1.0 + self._at(self._weights, at)) ** 2
             near += np.where(inside, term, 0.0)
-        own = self._at(self._scales, places) * (self._at(self._own, places) - 1.0) ** 2
-        noise: Floats = own + a * near + beyond
+        squared = self._at(self._scales, places) * (self._at(self._own, places) - 1.0) ** 2
+        noise: Floats = squared + a * near + beyond
         return noise
 
     def cross_noise(self, places: Integers) -> tuple[Floats, Floats]:

@@ -134,7 +134,7 @@ class Lip(SymbolMechanism):
         each budget. The certificate names the violation with the largest excess.
         """
         worst: dict[Fraction, Fraction] = {}
-        floors = {epsilon: exp_floor(epsilon) for epsilon in {one.epsilon for one in self.levels}}
+        floors = {epsilon: exp_floor(epsilon) for epsilon in {each.epsilon for each in self.levels}}
         violation, worst_excess = None, -math.inf
         for number, (level, thresholds) in enumerate(
             zip(self.levels, self.thresholds, strict=True)
