@@ -55,8 +55,8 @@ def document_csv(document: EstimateDocument) -> bytes:
 def document_rows(document: EstimateDocument) -> Iterator[list[Cell]]:
     """Yield a row for each entry, as in `HEADER`; without entries, one row of kind `none`."""
     if document.attributes:
-        for one in document.attributes:
-            yield from document_rows(one)
+        for attribute in document.attributes:
+            yield from document_rows(attribute)
         return
     span = document.span
     ends: list[Cell] = [None, None] if span is None else [span.start, span.end]
@@ -98,8 +98,8 @@ def _rows(document: EstimateDocument) -> Iterator[tuple[list[Cell], Cell]]:
 def _entries(document: EstimateDocument) -> Iterator[tuple[list[Cell], Cell]]:
     for value in document.distribution:
         yield ["value", _text(value.value), None, *_share(value)], value.bound
-    for asked in document.ranges:
-        yield ["range", asked.name, None, *_share(asked)], asked.bound
+    for query in document.ranges:
+        yield ["range", query.name, None, *_share(query)], query.bound
     for area in document.areas.entries if document.areas is not None else ():
         yield ["area", area.name, None, *_share(area)], area.bound
     for one in document.linear:

@@ -41,31 +41,31 @@ class Weights:
             keywords |= {"simultaneous": True, "family": size}
         if isinstance(self.mechanism, PublicWeights):
             # Single values cost less than queries.
-            found = estimate_public_weights(
+            estimate = estimate_public_weights(
                 self.mechanism, self.totals.statistic, self.totals.n, values=listed, **keywords
             )
-            return _weigh(values, found)
+            return _weigh(values, estimate)
         sets = [np.array([value]) for value in listed.tolist()]
         return _weigh(values, self._sums(sets, keywords))
 
     def add_to_ranges(self, ranges: list[Entry]) -> list[Entry]:
         """Return the ranges with their weights."""
         shape = self.domain.estimated.shape
-        sets = [asked.values(shape) for asked in self.options.ranges]
+        sets = [query.values(shape) for query in self.options.ranges]
         return _weigh(ranges, self._sums(sets, bound_keywords(self.options)))
 
     def _sums(self, sets: Sequence[Integers], keywords: OptionKeywords) -> Estimate:
-        given = self.totals.statistic, self.totals.n, sets
+        arguments = self.totals.statistic, self.totals.n, sets
         if isinstance(self.mechanism, PublicWeights):
-            return estimate_public_weights(self.mechanism, *given, **keywords)
-        return estimate_weights(self.mechanism, *given, largest=self.domain.largest, **keywords)
+            return estimate_public_weights(self.mechanism, *arguments, **keywords)
+        return estimate_weights(self.mechanism, *arguments, largest=self.domain.largest, **keywords)
 
 
-def _weigh(entries: list[Entry], found: Estimate) -> list[Entry]:
+def _weigh(entries: list[Entry], estimate: Estimate) -> list[Entry]:
     """Return the entries with sums of weights, from estimated means per respondent."""
-    columns = (x * found.n for x in (found.value, found.se, found.low, found.high))
+    columns = (x * estimate.n for x in (estimate.value, estimate.se, estimate.low, estimate.high))
     rows = zip(*(map(finite, column.tolist()) for column in columns), strict=True)
     return [
         {**entry, "weight": {**dict(zip(_NUMBERS, row, strict=True)), "bound": form or None}}
-        for entry, row, form in zip(entries, rows, found.form.tolist(), strict=True)
+        for entry, row, form in zip(entries, rows, estimate.form.tolist(), strict=True)
     ]

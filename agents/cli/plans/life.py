@@ -51,19 +51,19 @@ def plan_life(
     queries = workload.sorting_queries.thin(SWEPT_QUERIES)
     sampled = float(sampling_variances(queries, workload.shares).mean())
     ways = []
-    for place, one in enumerate(planned):
+    for place, way in enumerate(planned):
         known = {key: row[place] for key, row in variances.items() if row[place] > 0.0}
         if not known:
             continue
         best = min(known, key=lambda key: known[key])
-        reports = one["reports"]
-        part = reports / windows
+        reports = way["reports"]
+        share = reports / windows
         devices = request.respondents * reports / windows
-        missing = sampled * (1.0 if workload.estimand == "population" else 1.0 - part)
+        missing = sampled * (1.0 if workload.estimand == "population" else 1.0 - share)
         ways.append(
             LifeWay(
-                **one,
-                way="hold" if one["hold"] else "fresh" if reports == windows else "spread",
+                **way,
+                way="hold" if way["hold"] else "fresh" if reports == windows else "spread",
                 mechanism=best[0],
                 variant=best[1],
                 respondents=devices,

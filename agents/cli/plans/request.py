@@ -129,7 +129,7 @@ class PlanRequest:
             shape=domain.shape,
             ordered=domain.ordered,
             shares=shares,
-            ranges=tuple(one.values(domain.shape) for one in options.ranges),
+            ranges=tuple(query.values(domain.shape) for query in options.ranges),
             quantiles=options.quantiles,
             top=domain.size if options.top is None else min(options.top, domain.size),
             estimated=estimated,
@@ -143,8 +143,8 @@ class PlanRequest:
         workload, queries = self.workload, self.workload.sorting_queries
         if workload.objective == "published":
             counts = (len(workload.ranges), "range"), (len(workload.quantiles), "quantile")
-            parts = [f"{n} published {what}{'s' * (n > 1)}" for n, what in counts if n]
-            return " and ".join(parts) or f"the {workload.top_values.size} most frequent values"
+            texts = [f"{n} published {what}{'s' * (n > 1)}" for n, what in counts if n]
+            return " and ".join(texts) or f"the {workload.top_values.size} most frequent values"
         what = "ranges" if queries is workload.boxes else "single values"
         if queries.exact:
             return f"all {queries.total:,} {what}"
@@ -158,10 +158,10 @@ def _read_prior(prior: str | Sequence[float], domain: Domain) -> tuple[Floats, s
         PriorError: naming the file, the line and what was expected.
     """
     if not isinstance(prior, str):
-        given = numbers_of(prior)
-        if given is None or given.shape != (domain.size,):
+        numbers = numbers_of(prior)
+        if numbers is None or numbers.shape != (domain.size,):
             raise PriorError(f"prior: expected {domain.size:,} counts, one for each value")
-        return _counted(given.astype(np.float64), "prior"), "the given counts"
+        return _counted(numbers.astype(np.float64), "prior"), "the given counts"
     if prior == UNIFORM:
         return uniform_shares(domain.size), "uniform"
     if prior == ZIPF:
