@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from ldpstream.agents.cli.plans.life import show_life
 from ldpstream.agents.cli.plans.model import LifePart, LifeWay
+from ldpstream.agents.cli.plans.tables import _show_life
 from ldpstream.agents.config.privacy.over_time import spent_sentences
 from ldpstream.mechanisms.ledger import Ledger
 from tests.exact.ledgers import DAY_MS, HOUR_MS, spec
@@ -119,7 +119,7 @@ def test_the_table_names_the_best_way():
         for reports, error in ((1, 0.02), (2, 0.01), (30, 0.04))
     ]
     console = Console(file=io.StringIO(), width=200)
-    show_life(LifePart(windows=30, budget=2.0, ways=ways), 100_000, console)
+    _show_life(LifePart(windows=30, budget=2.0, ways=ways), 100_000, console)
     said = console.file.getvalue()
     assert said.startswith(
         "A budget of 2 for 30 windows, 100,000 devices: the error of a window is least if each "
@@ -129,10 +129,10 @@ def test_the_table_names_the_best_way():
     assert "* spread" in said
     assert "fresh" in said
     held = ways[1].model_copy(update={"way": "hold", "reports": 30, "hold": 10, "error": 0.001})
-    show_life(LifePart(windows=30, budget=2.0, ways=[*ways, held]), 100_000, console)
+    _show_life(LifePart(windows=30, budget=2.0, ways=[*ways, held]), 100_000, console)
     assert "With hold = 10: 0.001, of values up to 9 windows old." in console.file.getvalue()
     dear = held.model_copy(update={"hold": 5, "error": 1e-4, "total": 7.0, "configured": True})
-    show_life(LifePart(windows=30, budget=2.0, ways=[*ways, held, dear]), 100_000, console)
+    _show_life(LifePart(windows=30, budget=2.0, ways=[*ways, held, dear]), 100_000, console)
     said = console.file.getvalue()
     assert "9 windows old. The configured hold = 5 may lose 7, above it.\n" in said
     assert "* hold = 5" in said
