@@ -97,6 +97,12 @@ def test_the_winner_of_binary_is_the_one_channel_that_spends_both_budgets(tmp_pa
     assert document["mechanisms"][0]["of_optimum"] == pytest.approx(1.0, rel=1e-6)
 
 
+@pytest.mark.slow
+def test_a_plan_of_high_low_leads_to_groups(tmp_path: Path):
+    errors = {one["mechanism"]: one["error"] for one in plan(tmp_path, "modes")["mechanisms"]}
+    assert errors["groups"] < 0.9 * errors["high-low"]
+
+
 def test_exact_answers_have_no_error(tmp_path: Path):
     document = plan(tmp_path, "whole")
     exact = [one for one in document["mechanisms"] if one["error"] == 0.0]
