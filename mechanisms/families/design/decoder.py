@@ -49,14 +49,9 @@ class DesignDecoder(DisclosedBlocks, MassDecoder):
     def _batches(
         self, each: Sequence[IncidenceProduct]
     ) -> Iterator[tuple[IncidenceProduct, Indices, int]]:
-        """Yield each transform with the first reports of its blocks, and their order.
-
-        Values that are alone in their block are left out.
-        """
+        """Yield each transform with the first reports of its blocks, and their order."""
         layout = self._layout
         for kind, (design, sums) in enumerate(zip(layout.designs, each, strict=True)):
-            if design.order == 1:
-                continue
             starts = layout.starts[layout.kinds == kind]
             step = max(1, _MAX_BATCH // design.order)
             for first in range(0, len(starts), step):
@@ -67,8 +62,7 @@ class DesignDecoder(DisclosedBlocks, MassDecoder):
         if self.step is not None:
             (alone,) = each[0](vector[None])
             return np.asarray(alone)
-        # A value alone has one report, which is its own sum.
-        out = vector.copy()
+        out = np.empty_like(vector)
         for sums, starts, order in self._batches(each):
             if len(starts) == 1:
                 block = slice(int(starts[0]), int(starts[0]) + order)

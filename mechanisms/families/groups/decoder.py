@@ -193,7 +193,7 @@ class SymbolBlanket(BlanketDecoder, CountDecoder):
         self, groups: Blocks, design: SymmetricDesign, incidence: Incidence, *, threshold: int
     ) -> None:
         size, self._order = int(groups.sizes[0]), design.order
-        layout = DesignLayout(Blocks.one(size), (design,), np.zeros(1, dtype=np.int64))
+        layout = DesignLayout(Blocks.one(size), {size: design})
         kind = DesignDecoder if design.order == size else CentredDecoder
         super().__init__(kind(layout, (incidence,)), groups, threshold=threshold)
         self.scratch = 2.0

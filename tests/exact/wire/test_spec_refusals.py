@@ -9,6 +9,7 @@ from ldpstream.mechanisms import SpecError, load_spec
 from tests.exact.specs import BASE, BINARY, BITS, GEOMETRIC, HIGH_LOW, make
 
 PATH = "collection.checkins"
+HIDDEN = {**HIGH_LOW, "mechanism": "groups"}
 IMPOSSIBLE = {
     "mechanism": (
         BASE,
@@ -37,6 +38,9 @@ IMPOSSIBLE = {
         "a block of two or more values",
     ),
     "high-low blocks": (HIGH_LOW, {"domain": {"size": 10, "blocks": 5}}, "domain.blocks", "no"),
+    "groups share": (HIDDEN, {"share": 1.5}, "share", "the share of users with a sensitive value"),
+    "groups blocks": (HIDDEN, {"domain": {"size": 10, "blocks": 5}}, "domain.blocks", "no blocks"),
+    "share elsewhere": (HIGH_LOW, {"share": 0.2}, "share", "no such key with high-low"),
     "sensitive none": (HIGH_LOW, {"sensitive": []}, "sensitive", "at least one value to protect"),
     "sensitive text": (HIGH_LOW, {"sensitive": "0"}, "sensitive", "a list"),
     "sensitive twice": (HIGH_LOW, {"sensitive": [1, 2, 1]}, "sensitive", "each value once"),
