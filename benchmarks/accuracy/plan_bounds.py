@@ -1,10 +1,10 @@
 """Is a plan's bound below every mechanism? `python -m benchmarks.accuracy.plan_bounds`.
 
-Random policies of all kinds with random shares and queries, up to 12 values. All mechanisms that
-satisfy a policy are compared with the bound for all its channels. A mechanism below a bound is
-printed with the policy's number, and the exit status is then 1. The table has a row for each kind:
-policies, those with a bound, mechanisms compared with one, the least and the mean ratio of the best
-mechanism's variance to the bound, and the mean ratio of the best channel found to it.
+Random policies of all kinds with random shares and queries. All mechanisms that satisfy a policy
+are compared with the bound for all its channels. A mechanism below a bound is printed with the
+policy's number, and the exit status is then 1. The table has a row for each kind: policies, those
+with a bound, mechanisms compared with one, the least and the mean ratio of the best mechanism's
+variance to the bound, and the mean ratio of the best channel found to it.
 """
 
 import argparse
@@ -84,6 +84,11 @@ def _entries(size: int, rng: Rng) -> Policy:
     return MatrixPolicy.of(rows)
 
 
+def _large(size: int, rng: Rng) -> Policy:
+    """Return a policy whose extreme rays are too many to list."""
+    return [_classical, _high_low, _rows][int(rng.integers(3))](size + 21, rng)
+
+
 def _line(size: int, rng: Rng) -> Policy:
     return MetricPolicy(_epsilon(rng) / 2.0, (size,))
 
@@ -107,6 +112,7 @@ KINDS: Final[Mapping[str, Callable[[int, Rng], Policy]]] = MappingProxyType(
         "blocks": _blocks,
         "high-low": _high_low,
         "a budget per row": _rows,
+        "many values": _large,
         "nested": _nested,
         "entries": _entries,
         "line": _line,
@@ -158,7 +164,7 @@ def _main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--policies", type=int, default=10_000)
     parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--most", type=int, default=12, help="most values")
+    parser.add_argument("--most", type=int, default=12, help="most values; 21 more for many")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after this time")
     options = parser.parse_args()
     rows, wrong, began = defaultdict(list), 0, time.monotonic()

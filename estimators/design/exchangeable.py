@@ -54,8 +54,10 @@ class SymmetricOptimum:
         """
         rng = np.random.default_rng(0)
         masks = [np.zeros(high.size, dtype=np.bool_)]
-        for counts in self.types[(self.types >= 0).all(axis=1)].tolist():
-            for places in islice(self._places(counts, rng, most), most):
+        whole = self.types[(self.types >= 0).all(axis=1)].tolist()
+        each = most // max(len(whole), 1)
+        for counts in whole:
+            for places in islice(self._places(counts, rng, each), each):
                 masks.append(np.zeros(high.size, dtype=np.bool_))
                 masks[-1][places] = True
         return np.where(masks, high, 1.0)

@@ -64,9 +64,11 @@ _CLOSE = 1e-4
 _HALVINGS = 60
 _FEW_RAYS = 1 << 14
 """Up to this many rays a round lists them all, instead of searching."""
+_SOON_RAYS = 1 << 18
+"""Up to this many rays are listed once time is up, for a bound."""
 _MOST_RAYS = 1 << 23
 _SYMMETRIC_COLUMNS = 600
-"""Columns of the best types, for each type: a solution of the master problem takes a second."""
+"""Columns of the best types: more would make the first solution of the weights slow."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -369,7 +371,7 @@ class _Run:
             return self.part.symmetric.least, "proved"
         if not master.trace:
             return 0.0, "proved"
-        every = every or self._list(master, _MOST_RAYS)
+        every = every or self._list(master, _SOON_RAYS)
         if every is not None:
             largest = float(master.multipliers.sum()) + max(every.largest, 0.0)
             return master.trace**2 / max(largest, master.trace), "proved"

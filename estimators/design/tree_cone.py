@@ -198,13 +198,17 @@ class TreeCone(PairCone):
         return self._enumerate() if 2**self.free.size <= most else None
 
     def _enumerate(self) -> Iterator[Floats]:
-        choices = self.free.size
-        step = 1 << min(choices, _CHUNK_BITS)
+        yield np.eye(self.low.size)[self.units]
         logs = np.log(self.low), np.log(self.high)
         base = logs[0][self.free] @ self.below
         spread = (logs[1] - logs[0])[self.free][:, None] * self.below
-        places = np.arange(choices)
-        yield np.eye(self.low.size)[self.units]
-        for start in range(0, 1 << choices, step):
-            bits = (np.arange(start, start + step)[:, None] >> places) & 1
-            yield np.exp(base + bits @ spread)
+        # All choices at some vertices are computed once, and scaled by those at the others.
+        few = spread[:_CHUNK_BITS]
+        chunk = np.exp(_bits(len(few)) @ few)
+        for factors in np.exp(base + _bits(len(spread) - len(few)) @ spread[_CHUNK_BITS:]):
+            yield chunk * factors
+
+
+def _bits(count: int) -> Integers:
+    """Return all choices at some vertices, `(2^count, count)`."""
+    return (np.arange(1 << count)[:, None] >> np.arange(count)) & 1

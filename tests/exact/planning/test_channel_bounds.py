@@ -289,7 +289,7 @@ def test_no_mechanism_is_below_the_bound_of_a_random_policy(seed: int):
     least = min(one.variance for one in candidates)
     assert optimum.variance <= least
     if optimum.least is None:
-        assert kind in {"nested", "entries", "grid"}
+        assert kind in {"nested", "entries", "grid"}, "one budget per row and trees have bounds"
         assert optimum.status in {"searched", "unfinished"}
     else:
         assert optimum.least <= optimum.variance * (1 + 1e-6) + 1e-9
