@@ -26,7 +26,7 @@ class Cone(ABC):
 
     climbs: ClassVar[int]
     """How many climbs a round of the search starts; fewer if they are expensive."""
-    perturbations: ClassVar[int]
+    perturbations: ClassVar[int] = 0
     """How many columns of the design a round disturbs."""
 
     @abstractmethod

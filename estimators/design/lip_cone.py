@@ -16,7 +16,6 @@ from ldpstream.estimators.design.cone import Cone, hyperplanes, scaled
 from ldpstream.mechanisms.base.arrays import Floats
 
 _MOST_ROUNDS = 100
-_MOST_PERTURBATIONS = 4
 _MOST_EXCHANGES = 12
 _ROUNDING = 1e-11
 
@@ -26,7 +25,6 @@ class LipCone(Cone):
     """`prior` is pi, float64 `(k,)`, above 0 with sum 1; `epsilon` above 0."""
 
     climbs: ClassVar[int] = 64
-    perturbations: ClassVar[int] = 64
     prior: Floats
     epsilon: float
 
@@ -104,17 +102,6 @@ class LipCone(Cone):
         v[fall] -= step / pi[fall]
         v[rise] += step / pi[rise]
         return True
-
-    def perturb(self, columns: Floats, prior: Floats, rng: np.random.Generator) -> Floats:
-        """Return extreme columns after moving a few values in the order that determines them."""
-        worth = columns / (columns @ self.prior)[:, None]
-        worth = worth + 1e-3 * rng.random(worth.shape)
-        rows = np.arange(len(columns))
-        for _ in range(_MOST_PERTURBATIONS):
-            worth[rows, rng.integers(self.prior.size, size=rows.size)] = rng.uniform(
-                0.0, 1.0, rows.size
-            ) * np.exp(self.epsilon)
-        return scaled(self._fill(worth), prior)
 
     def _fill(self, worth: Floats) -> Floats:
         """Return columns with `pi.v = 1` that are as high as possible where `worth` is highest."""

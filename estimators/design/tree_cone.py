@@ -25,7 +25,6 @@ from ldpstream.mechanisms.base.arrays import Bools, Floats, Integers
 
 _CHUNK_BITS = 14
 _MOST_ROUNDS = 100
-_MOST_PERTURBATIONS = 4
 _ROUNDING = 1e-11
 _CLEAR = 1e-9
 
@@ -40,7 +39,6 @@ class TreeCone(PairCone):
     """
 
     climbs: ClassVar[int] = 64
-    perturbations: ClassVar[int] = 64
     parents: Integers
     order: Integers
     low: Floats
@@ -183,15 +181,6 @@ class TreeCone(PairCone):
         clear = scale > _CLEAR
         scale = np.where(clear, scale, 1.0)
         return np.where(clear, quadratic / scale**2 - linear / scale, -np.inf)
-
-    def perturb(self, columns: Floats, prior: Floats, rng: np.random.Generator) -> Floats:
-        """Return columns with a few choices changed at random."""
-        chosen = self._choices(columns)
-        rows = np.arange(len(chosen))
-        for changes in range(_MOST_PERTURBATIONS):
-            some = rows[rng.random(rows.size) < 1.0 / (1 + changes)]
-            chosen[some, rng.choice(self.free, some.size)] ^= True
-        return scaled(self._columns(chosen), prior)
 
     def rays(self, most: int) -> Iterator[Floats] | None:
         """Return all `2^choices` extreme rays and the unit columns, None if they are too many."""
