@@ -4,12 +4,18 @@ Decoders are summed over the reports of a statistic; `bounds.bounded` makes esti
 Estimates are not clipped to [0, 1]; projections are a separate step (`projection`, `power_law`).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Unpack
 
 import numpy as np
 
 from ldpstream.estimators.bounds.bounded import bound
+from ldpstream.estimators.bounds.e_values import (
+    Tally,
+    replace_bernstein,
+    use_e_values,
+    with_e_values,
+)
 from ldpstream.estimators.bounds.options import FALLBACK, OptionKeywords, Options
 from ldpstream.estimators.bounds.types import Coins, Distinct, Estimate, Limits, Noise, Sums
 from ldpstream.estimators.likelihood.line import Line
@@ -20,12 +26,16 @@ from ldpstream.estimators.queries import (
     Queries,
     Query,
     all_in_one,
+    indicator,
     prepare_sets,
 )
 from ldpstream.mechanisms.base.arrays import Floats, Integers
 from ldpstream.mechanisms.interface.decoder import Decoded, Decoder, LinearDecoder, SingleValues
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
+from ldpstream.mechanisms.interface.symbols import CountDecoder
 
+_MOST_TALLIED: Final = 1 << 12
+"""Up to this many values of a domain have bounds by e-values, which take a decoder each."""
 ROUNDING: Final = 1e-9
 """Relative to the squared spread; noise this close to its maximum is that of a two-valued query."""
 
@@ -64,6 +74,13 @@ def estimate_values(
     sums = value_sums(mechanism, statistic, n, values=listed_values, decoded=decoded)
     chosen = Options(**options)
     estimate = bound(sums, n, chosen)
+    decoder = mechanism.decoder
+    if use_e_values(chosen) and many <= _MOST_TALLIED and isinstance(decoder, CountDecoder):
+        places = np.flatnonzero(estimate.form == "bernstein")
+        own = np.arange(many)[slice(None) if listed_values is None else listed_values][places]
+        decoded_values = (decoder.decode(indicator(many, own[i : i + 1])) for i in range(own.size))
+        tallies = [Tally.of(h, statistic) for h in decoded_values]
+        estimate = with_e_values(estimate, sums, chosen, places.tolist(), tallies)
     if chosen.method in FALLBACK:
         line, listed = (
             Line.of(mechanism, statistic),
@@ -210,13 +227,25 @@ def estimate_prepared(
         ValueError: if an option is invalid.
     """
     queries, of_sets = prepared
+    chosen, tallies = Options(**options), list[Tally]()
+    if use_e_values(chosen):
+        of_sets = tally_queries(of_sets, statistic, tallies)
     sums = query_sums(queries, statistic, of_sets, indicators=True)
-    chosen = Options(**options)
-    estimate = bound(sums, n, chosen)
+    estimate = replace_bernstein(bound(sums, n, chosen), sums, chosen, tallies)
     if chosen.method in FALLBACK:
         line = Line.of(mechanism, statistic)
         estimate = with_likelihood(estimate, sums, line, chosen, sets, len(sets))
     return estimate
+
+
+def tally_queries(
+    queries: Iterable[Query], statistic: Statistic, tallies: list[Tally]
+) -> Iterator[Query]:
+    """Pass queries on, and append the tally of each whose statistic counts symbols."""
+    for query in queries:
+        if isinstance(query, CountQuery):
+            tallies.append(Tally.of(query.h, statistic))
+        yield query
 
 
 def set_sums(queries: Queries, statistic: Statistic, indicators: Iterable[Floats]) -> Sums:

@@ -17,9 +17,16 @@ from typing import Unpack
 import numpy as np
 
 from ldpstream.estimators.bounds.bounded import bound
+from ldpstream.estimators.bounds.e_values import Tally, replace_bernstein, use_e_values
 from ldpstream.estimators.bounds.options import Estimand, OptionKeywords, Options
 from ldpstream.estimators.bounds.types import Estimate, Limits, Sums
-from ldpstream.estimators.estimate import check_counts, query_sums, set_sums, value_sums
+from ldpstream.estimators.estimate import (
+    check_counts,
+    query_sums,
+    set_sums,
+    tally_queries,
+    value_sums,
+)
 from ldpstream.estimators.queries import (
     CountQuery,
     Queries,
@@ -62,9 +69,12 @@ def estimate_linear(
     unit = np.where(span > 0.0, span, 1.0)
     # One at a time: all together may not fit into memory.
     rows = ((row / 2.0 - low) / step for row, low, step in zip(weights, least, unit, strict=True))
-    estimate = bound(
-        linear_sums(prepare_queries(mechanism), statistic, rows), n, Options(**options)
-    )
+    chosen, queries, tallies = Options(**options), prepare_queries(mechanism), list[Tally]()
+    prepared: Iterable[Query] = linear_queries(queries, rows)
+    if use_e_values(chosen):
+        prepared = tally_queries(prepared, statistic, tallies)
+    sums = query_sums(queries, statistic, prepared, indicators=False)
+    estimate = replace_bernstein(bound(sums, n, chosen), sums, chosen, tallies)
     return _moved(estimate, 2.0 * least, 2.0 * unit)
 
 

@@ -12,6 +12,7 @@ The rule that chooses the bounds of a query, by method, estimand and kind of rep
 | | any other, respondents | `noise` |
 | `exact` | two-valued, as above | `clopper-pearson`, `enumerated`, `product`: proved at every n |
 | | any other | `bernstein`: proved at every n |
+| | sets, weights, values of 4,096: counted symbols | `e-value`: the same, narrower (`e_values`) |
 | `profile` | where `likelihood_rule` says | `profile`, by likelihood; elsewhere as `padded` |
 | `profile-exact` | where `likelihood_rule` says | `profile-exact`; elsewhere as `exact` |
 | others | any other | the method's own, by its name |

@@ -55,7 +55,7 @@ Method = Literal["padded", "exact", _Named]
 """How bounds are computed.
 
 - `padded`: covers for every query with few reports or many; `bounded` picks the form.
-- `exact`: the same form if it is proved at every n, else Bernstein's bounds.
+- `exact`: the same form if it is proved at every n, else an e-value's or Bernstein's bounds.
 - `profile`, `profile-exact`: by likelihood, calibrated or proved, if the mechanism has one and it
   is narrower; else `padded` and `exact`.
 - `normal`: z times the plug-in standard error.
@@ -81,6 +81,7 @@ Form = Literal[
     "product",
     "padded",
     "noise",
+    "e-value",
     _Named,
 ]
 """The kind of bound of a query (`bounded`)."""
