@@ -154,7 +154,7 @@ class CellValues:
 class CellKind:
     """What is done with cells of one kind; by default, no more than keeping them in the log.
 
-    `lifetime` is the field of `pane_index.Firsts` with which they leave the state. Their number is
+    `lifetime` is the field of `evaluation.Firsts` with which they leave the state. Their number is
     a pane, or with `by_window` a window.
     """
 

@@ -48,8 +48,8 @@ from ldpstream.agents.state.cell_encoding import sum_chunks
 from ldpstream.agents.state.close_orders import Control
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.disclosure_groups import DisclosureGroup, DisclosureGroups
+from ldpstream.agents.state.evaluation import Firsts
 from ldpstream.agents.state.owner_cells import OwnedCells
-from ldpstream.agents.state.pane_index import Firsts
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import (
     BehindError,

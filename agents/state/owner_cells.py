@@ -14,7 +14,7 @@ from ldpstream.agents.state.cell_encoding import Totals
 from ldpstream.agents.state.cell_kinds import KINDS, CellValues
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.disclosure_groups import DisclosureGroup, ReleasedPane
-from ldpstream.agents.state.pane_index import Firsts, PaneIndex
+from ldpstream.agents.state.evaluation import Firsts, PaneIndex
 from ldpstream.agents.state.records import Head, Name
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.tokens import Numbers

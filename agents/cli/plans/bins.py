@@ -6,8 +6,6 @@ from collections.abc import Iterable, Iterator
 from ldpstream.agents.cli.plans.model import BinsPart
 from ldpstream.agents.config.collection import CollectionConfig
 from ldpstream.estimators.planning.bins import NOISE, PEAK, recommended_bins
-from ldpstream.mechanisms.domains.interval import Interval
-from ldpstream.mechanisms.domains.rounded_interval import RoundedInterval
 from ldpstream.mechanisms.policies.metric import MetricPolicy
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
@@ -15,12 +13,9 @@ from ldpstream.mechanisms.wire.spec import CollectionSpec
 def recommend_bins(spec: CollectionSpec, respondents: int) -> BinsPart | None:
     """Return what is recommended; None unless it is one interval protected by distance."""
     domain, policy = spec.domain.estimated, (spec.mechanism.marginal or spec.mechanism).policy
-    interval = domain.interval if isinstance(domain, RoundedInterval) else domain
-    if not (isinstance(interval, Interval) and isinstance(policy, MetricPolicy)):
+    if len(domain.axes) != 1 or not isinstance(policy, MetricPolicy) or len(policy.shape) > 1:
         return None
-    if len(interval.bins) > 1 or len(policy.shape) > 1:
-        return None
-    (bins,) = interval.bins
+    bins = domain.axes[0].steps
     step = float(policy.step)
     # Numbers that are rounded at random lose `log(1 + epsilon)` a step for epsilon a width.
     budget = bins * (math.expm1(step) if policy.rounded else step)

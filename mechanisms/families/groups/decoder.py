@@ -40,14 +40,14 @@ from ldpstream.mechanisms.interface.symbols import CountDecoder, remove_rounding
 class BlanketDecoder(Decoder):
     """What `h` is made of in all forms of reports.
 
-    `groups` are the sensitive values, group 0, and one group of each other value. `own` decodes the
+    `groups` are the sensitive values, group 0, and one group of each other value. `inner` decodes the
     reports of group 0 by themselves, and `threshold` is tau in units of 2^-64.
     """
 
     def __init__(
-        self, own: DesignDecoder | SubsetDecoder, groups: Blocks, *, threshold: int
+        self, inner: DesignDecoder | SubsetDecoder, groups: Blocks, *, threshold: int
     ) -> None:
-        self._own, self._size = own, groups.size
+        self._inner, self._size = inner, groups.size
         self._hidden = groups.of_value == 0
         self._sensitive, self._plain = np.flatnonzero(self._hidden), np.flatnonzero(groups.of_value)
         # The plain report of each value; of a sensitive one, any.
@@ -58,7 +58,7 @@ class BlanketDecoder(Decoder):
 
     @abstractmethod
     def _split(self, statistic: Statistic) -> tuple[Statistic, Statistic]:
-        """Return the statistic that `own` decodes, and the number of each plain report."""
+        """Return the statistic that `inner` decodes, and the number of each plain report."""
 
     def _joined(self, sensitive: Floats | float, plain: Floats | float) -> Floats:
         """Return properties of all values, `(k,)`, from those of the two kinds, each in order."""
@@ -72,13 +72,13 @@ class BlanketDecoder(Decoder):
         return self._shift * float(weights[self._sensitive].sum())
 
     def totals(self, statistic: Statistic) -> Floats:
-        own, plain = self._split(statistic)
+        inner, plain = self._split(statistic)
         sums = np.empty(self._size)
         if plain.size:
             for at in parts(self._size):
                 np.divide(plain[self._report[at]], self._tau, out=sums[at])
         shifted = self._shift * int(self.group_reports(statistic)[0])
-        sums[self._sensitive] = self._own.totals(own) / self._tau + shifted
+        sums[self._sensitive] = self._inner.totals(inner) / self._tau + shifted
         return sums
 
     def second_moments(self, statistic: Statistic) -> Floats:
@@ -87,7 +87,7 @@ class BlanketDecoder(Decoder):
 
     def single_values(self, decoded: Decoded, at: slice | Integers) -> SingleValues:
         statistic, plain = self._split(decoded.statistic)
-        n, shift, own = int(decoded.reports.sum()), self._shift, self._own
+        n, shift, inner = int(decoded.reports.sum()), self._shift, self._inner
         values = np.arange(self._size)[at] if isinstance(at, slice) else at
         moments = np.zeros(values.size)
         if plain.size:
@@ -99,8 +99,8 @@ class BlanketDecoder(Decoder):
             places = np.searchsorted(self._sensitive, values[here])
             shares = decoded.shares[self._sensitive]
             of_own = (shares - shift * n) * self._tau
-            single = own.single_values(
-                Decoded(statistic, of_own, own.group_reports(statistic)), places
+            single = inner.single_values(
+                Decoded(statistic, of_own, inner.group_reports(statistic)), places
             )
             moments[here] = single.second_moments / self._tau**2
             moments[here] += (2.0 * shares[places] - shift * n) * shift
@@ -116,7 +116,7 @@ class BlanketDecoder(Decoder):
         return least / self._tau + self._shift, largest / self._tau + self._shift
 
     def extremes(self) -> tuple[Floats, Floats]:
-        least, largest = self._ends(*self._own.extremes())
+        least, largest = self._ends(*self._inner.extremes())
         return self._joined(least, 0.0), self._joined(largest, 1.0 / self._tau)
 
     def noise_extremes(self) -> tuple[Floats, Floats]:
@@ -125,14 +125,14 @@ class BlanketDecoder(Decoder):
         return self._joined(least, 0.0), self._joined(largest, self._odds)
 
     def _noise_levels(self, at: slice | Integers) -> tuple[Floats, Floats]:
-        own, least, largest = (level / self._tau for level in self._own.noise_levels(at))
+        inner, least, largest = (level / self._tau for level in self._inner.noise_levels(at))
         shift, size = self._shift, self._sensitive.size
-        inside = 2.0 * shift / size + self._own.uniform_moments(at) / self._tau
+        inside = 2.0 * shift / size + self._inner.uniform_moments(at) / self._tau
         elsewhere = shift**2 + self._odds * inside
-        own += elsewhere + 2.0 * shift + self._odds
+        inner += elsewhere + 2.0 * shift + self._odds
         # A group of one value is certain of its own reports, but for rounding.
-        own[own <= ROUNDING] = 0.0
-        levels = [own] if size == 1 else [own, elsewhere + least, elsewhere + largest]
+        inner[inner <= ROUNDING] = 0.0
+        levels = [inner] if size == 1 else [inner, elsewhere + least, elsewhere + largest]
         if self._plain.size:
             levels.append(elsewhere)
         return np.minimum.reduce(levels), np.maximum.reduce(levels)
@@ -147,8 +147,8 @@ class SubsetBlanket(BlanketDecoder, LinearDecoder):
     _own: SubsetDecoder
 
     def __init__(self, groups: Blocks, subsets: Subsets, *, threshold: int) -> None:
-        own = SubsetDecoder(SubsetLayout(Blocks.one(subsets.size), (subsets,)), (subsets,))
-        super().__init__(own, groups, threshold=threshold)
+        inner = SubsetDecoder(SubsetLayout(Blocks.one(subsets.size), (subsets,)), (subsets,))
+        super().__init__(inner, groups, threshold=threshold)
 
     def _split(self, statistic: Statistic) -> tuple[Statistic, Statistic]:
         held = statistic[self._sensitive]
@@ -158,23 +158,23 @@ class SubsetBlanket(BlanketDecoder, LinearDecoder):
     def noise(self, weights: Floats) -> Floats:
         sensitive = weights[self._sensitive]
         shift, mean = self._mean_shift(weights), sensitive.mean()
-        inside = float(self._own.uniform_variances(sensitive)[0]) / self._tau**2
+        inside = float(self._inner.uniform_variances(sensitive)[0]) / self._tau**2
         blanket = (shift + mean / self._tau) ** 2 + inside
         every = self._tau * shift**2 + (1.0 - self._tau) * blanket
-        own = self._own.noise(sensitive) / self._tau
+        inner = self._inner.noise(sensitive) / self._tau
         moments = every + 2.0 * shift * weights + weights**2 / self._tau
-        moments[self._sensitive] += own
+        moments[self._sensitive] += inner
         return remove_rounding(moments, weights)
 
     def total(self, weights: Floats, statistic: Statistic) -> float:
-        own, plain = self._split(statistic)
-        total = self._own.total(weights[self._sensitive], own)
+        inner, plain = self._split(statistic)
+        total = self._inner.total(weights[self._sensitive], inner)
         total += float((weights[self._plain] * plain).sum())
         n = int(self.group_reports(statistic)[0])
         return total / self._tau + self._mean_shift(weights) * n
 
     def span(self, weights: Floats) -> tuple[float, float]:
-        least, largest = self._own.span(weights[self._sensitive])
+        least, largest = self._inner.span(weights[self._sensitive])
         plain = weights[self._plain]
         ends = plain.min(initial=least), plain.max(initial=largest)
         shift = self._mean_shift(weights)
@@ -202,15 +202,15 @@ class SymbolBlanket(BlanketDecoder, CountDecoder):
         return statistic[: self._order], statistic[self._order :]
 
     def decode(self, weights: Floats) -> Floats:
-        own = self._own.decode(weights[self._sensitive])
-        decoded = np.concatenate((own, weights[self._plain])) / self._tau
+        inner = self._inner.decode(weights[self._sensitive])
+        decoded = np.concatenate((inner, weights[self._plain])) / self._tau
         decoded += self._mean_shift(weights)
         return decoded
 
     def expect(self, function: Floats) -> Floats:
         """Return `Q f`, from the mean over the reports of group 0."""
-        own, plain = function[: self._order], function[self._order :]
-        means = self._joined(self._own.expect(own), plain)
+        inner, plain = function[: self._order], function[self._order :]
+        means = self._joined(self._inner.expect(inner), plain)
         means *= self._tau
-        means += (1.0 - self._tau) * own.mean()
+        means += (1.0 - self._tau) * inner.mean()
         return means

@@ -217,3 +217,15 @@ def test_what_contradicts_is_refused():
         SymbolGroups(1.0, 5, frozenset(range(3)), GroupDesign(4))
     with pytest.raises(SpecError, match="epsilon"):
         best_groups(1e-30, 5, frozenset(range(3)))
+
+
+def test_noise_of_many_values_stays_within_its_bounds():
+    """Beyond 512 sensitive values, pairs of them are bounded by the extreme loads."""
+    mechanism = HighLow(1.0, 700, frozenset(range(600)))
+    least, largest = mechanism.decoder.noise_extremes()
+    for value in (0, 1, 298, 599):
+        noise = mechanism.decoder.noise(np.eye(700)[value])
+        assert least[value] <= noise.min() * (1 + 1e-12)
+        assert noise.max() <= largest[value] * (1 + 1e-12)
+        assert largest[value] <= 1.1 * noise.max()
+        assert least[value] >= 0.9 * noise.min()

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from ldpstream.agents.state.batch import Arrivals
 from ldpstream.agents.state.cell_store import CellRecord, HeadRecord
-from ldpstream.agents.state.pane_index import Firsts
+from ldpstream.agents.state.evaluation import Firsts
 from ldpstream.agents.state.records import HEAD, Head
 from ldpstream.agents.state.replica import Replica
 from tests.stream.simulation.broken_finals import (

@@ -8,8 +8,8 @@ from typing import Self
 
 from ldpstream.agents.state.closing import gather, hand_over
 from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.evaluation import Firsts
 from ldpstream.agents.state.flushes import Flush
-from ldpstream.agents.state.pane_index import Firsts
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import Replica, behind
 from ldpstream.agents.state.windows import NEVER
