@@ -40,8 +40,8 @@ from ldpstream.mechanisms.interface.symbols import CountDecoder, remove_rounding
 class BlanketDecoder(Decoder):
     """What `h` is made of in all forms of reports.
 
-    `groups` are the sensitive values, group 0, and one group of each other value. `inner` decodes the
-    reports of group 0 by themselves, and `threshold` is tau in units of 2^-64.
+    `groups` are the sensitive values, group 0, and one group of each other value. `inner` decodes
+    the reports of group 0 by themselves, and `threshold` is tau in units of 2^-64.
     """
 
     def __init__(
@@ -144,7 +144,7 @@ class BlanketDecoder(Decoder):
 class SubsetBlanket(BlanketDecoder, LinearDecoder):
     """The decoder where reports hold subsets of the sensitive values."""
 
-    _own: SubsetDecoder
+    _inner: SubsetDecoder
 
     def __init__(self, groups: Blocks, subsets: Subsets, *, threshold: int) -> None:
         inner = SubsetDecoder(SubsetLayout(Blocks.one(subsets.size), (subsets,)), (subsets,))
@@ -187,7 +187,7 @@ class SubsetBlanket(BlanketDecoder, LinearDecoder):
 class SymbolBlanket(BlanketDecoder, CountDecoder):
     """The decoder where symbols are counted: those of group 0, then plain ones."""
 
-    _own: DesignDecoder
+    _inner: DesignDecoder
 
     def __init__(
         self, groups: Blocks, design: SymmetricDesign, incidence: Incidence, *, threshold: int
