@@ -12,13 +12,13 @@ from hypothesis.extra import numpy as hnp
 from ldpstream.agents.cli.terminal.tables import describe_bounds
 from ldpstream.agents.config import ConfigError
 from ldpstream.agents.config.query.capabilities import check_support
-from ldpstream.agents.config.query.errors import QueryError
 from ldpstream.agents.config.query.options import EstimateOptions
 from ldpstream.agents.config.query.queries import Linear, Range
 from ldpstream.agents.document.build import build_document
 from ldpstream.estimators.projection import project_down
 from ldpstream.estimators.quantiles.prefixes import Prefixes
 from ldpstream.estimators.quantiles.quantiles import monotone_shares
+from ldpstream.mechanisms.base.errors import QueryError
 from ldpstream.mechanisms.domains.blocks import Blocks
 from tests.property.documents import LINE, answer, collection, totals, written
 
