@@ -13,13 +13,13 @@ from ldpstream.agents.cli.terminal.tables import describe_bounds
 from ldpstream.agents.config import ConfigError
 from ldpstream.agents.config.query.capabilities import check_support
 from ldpstream.agents.config.query.options import EstimateOptions
-from ldpstream.agents.config.query.queries import Linear, Range
 from ldpstream.agents.document.build import build_document
 from ldpstream.estimators.projection import project_down
 from ldpstream.estimators.quantiles.prefixes import Prefixes
 from ldpstream.estimators.quantiles.quantiles import monotone_shares
 from ldpstream.mechanisms.base.errors import QueryError
 from ldpstream.mechanisms.domains.blocks import Blocks
+from ldpstream.mechanisms.domains.queries import Linear, Range
 from tests.property.documents import LINE, answer, collection, totals, written
 
 TREE: dict[str, Any] = {"mechanism": "tree", "epsilon": 1.0, "domain": {"size": 40}}
