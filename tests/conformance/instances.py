@@ -73,9 +73,7 @@ GROUPS: dict[str, SensitiveGroups] = {
     "one-of-many": SymbolGroups(3.0, 40, frozenset({39}), GroupDesign(1)),
     "all": SymbolGroups(0.5, 5, frozenset(range(5)), GroupDesign(5)),
     "all-subsets": SubsetGroups(1.0, 5, frozenset(range(5)), GroupDesign(5, 2)),
-    "tiny": SymbolGroups(1e-6, 9, frozenset(range(6)), SPACE),
     "tiny-subsets": SubsetGroups(1e-6, 9, frozenset(range(6)), GroupDesign(6, 3)),
-    "huge": SymbolGroups(50.0, 9, frozenset(range(6)), SPACE),
     "huge-subsets": SubsetGroups(50.0, 9, frozenset(range(6)), GroupDesign(6, 2)),
     "large": SymbolGroups(
         1.0, 300, frozenset(range(0, 300, 3)), GroupDesign(100, 1, Geometry(5, 4))

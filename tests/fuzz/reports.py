@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from ldpstream.mechanisms.families.l1.bits import L1Bits
 from ldpstream.mechanisms.families.matrix.matrix import Matrix
-from ldpstream.mechanisms.families.subset.selection import SubsetSelection
+from ldpstream.mechanisms.families.subset.reports import SubsetReports
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 
 
@@ -15,7 +15,7 @@ def possible_reports(mechanism: Mechanism) -> Callable[[bytes], bool]:
         return lambda report: int.from_bytes(report, "little") < 1 << bits
     if isinstance(mechanism, Matrix):
         return _numbers_within(mechanism)
-    if isinstance(mechanism, SubsetSelection):
+    if isinstance(mechanism, SubsetReports):
         return _subset_of_a_block(mechanism)
     listed = {bytes(row) for row in mechanism.encode(mechanism.possible_reports())}
     return listed.__contains__
@@ -40,8 +40,8 @@ def _numbers_within(mechanism: Matrix) -> Callable[[bytes], bool]:
     return possible
 
 
-def _subset_of_a_block(mechanism: SubsetSelection) -> Callable[[bytes], bool]:
-    sizes = mechanism.blocks.sizes.tolist()
+def _subset_of_a_block(mechanism: SubsetReports) -> Callable[[bytes], bool]:
+    sizes = mechanism.layout.blocks.sizes.tolist()
     chosen = {subsets.size: subsets.chosen for subsets in mechanism.subsets}
     number_bytes = -(-(len(sizes) - 1).bit_length() // 8)
 

@@ -21,7 +21,7 @@ from tests.fuzz.expected import Expected
 from tests.soak import chosen
 from tests.stream.harness import loaded, make_context, make_spec, settle
 
-MESSAGES = chosen(20_000, soak=200_000)
+MESSAGES = chosen(25_000, soak=250_000)
 EACH = -(-MESSAGES // len(INSTANCES))
 NOW_MS = 1_270_000_000_000
 WINDOW = WindowSpec(size_ms=40, hop_ms=20, grace_ms=180, future_ms=10)
