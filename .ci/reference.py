@@ -44,7 +44,7 @@ MODULES: Final = {
 _OF_METRICS: Final = """\
 With their texts as in `/metrics`. No label identifies a device, and only values that the
 configuration lists are shown. Counters start at zero with their process: sum their rates. Rules,
-alerts and dashboards: [operations.md](operations.md).
+alerts and dashboards: [monitor](../how-to/monitor.md).
 """
 """What precedes the metrics on their page."""
 _OF_WORKERS: Final = """\
@@ -221,11 +221,11 @@ def mistakes() -> str:
 
 
 PAGES: Final = {
-    "docs/commands.md": commands,
-    "docs/names.md": names,
-    "docs/configuration.md": page,
-    "docs/metrics.md": metrics,
-    "docs/mistakes.md": mistakes,
+    "docs/reference/commands.md": commands,
+    "docs/reference/names.md": names,
+    "docs/reference/keys.md": page,
+    "docs/reference/metrics.md": metrics,
+    "docs/reference/mistakes.md": mistakes,
 }
 """What makes each page, by where it stands in the site."""
 

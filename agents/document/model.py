@@ -78,7 +78,7 @@ class MergedBlocks(Part):
 
 
 class WaitingReports(Part):
-    """Reports that are counted, but not in the estimates yet (docs/minimum.md)."""
+    """Reports that are counted, but not in the estimates yet (docs/reference/minimum.md)."""
 
     reports: int = Field(description="How many")
     until: Literal["reports", "closing", "later"] = Field(

@@ -27,10 +27,10 @@ _PATIENCE_MS: Final = 120_000
 class Sender:
     """Privatizes and produces to a collection's topic; an asynchronous context manager.
 
-    `options` are the keys of `[kafka]` except `bootstrap` (docs/kafka.md). By default frames are
-    compressed, acknowledged by all replicas, and retried by an idempotent producer for up to two
-    minutes. A given `producer` belongs to another sender, which starts and stops it. A record has
-    neither key nor headers, and its timestamp is cut to the precision.
+    `options` are the keys of `[kafka]` except `bootstrap` (docs/how-to/kafka-auth.md). By default
+    frames are compressed, acknowledged by all replicas, and retried by an idempotent producer for
+    up to two minutes. A given `producer` belongs to another sender, which starts and stops it. A
+    record has neither key nor headers, and its timestamp is cut to the precision.
     """
 
     def __init__(

@@ -3,7 +3,7 @@
     python -m benchmarks.resilience.faults --broker kafka --faults 100 --reports 5000000 --idle
 
 Three workers count five collections while workers, devices, connections and the broker are killed,
-stopped, cut and slowed, one fault after another and several at a time (docs/faults.md).
+stopped, cut and slowed, one fault after another and several at a time (docs/internals/faults.md).
 Then every final window of every collection is compared with a recount of the source topics. Exits
 with 1 on any difference; the folder with all logs is named and kept.
 """

@@ -1,4 +1,4 @@
-"""A worker's state and memory by partitions and shards, compared with the model of docs/scale.md.
+"""Compare a worker's state and memory, by partitions and shards, with docs/how-to/size.md.
 
     python -m benchmarks.state.scale
     python -m benchmarks.state.scale --partitions 4,16,64 --shards 1,2,4 --open 100 --closed 100

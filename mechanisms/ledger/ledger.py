@@ -2,7 +2,7 @@
 
 It draws one report for each window, stores it, and returns the same report to every later call, so
 that repeated calls leak nothing more. It adds up exact losses and refuses reports beyond the
-budget. docs/devices.md says what this protects and what it does not.
+budget. docs/how-to/devices.md says what this protects and what it does not.
 """
 
 import secrets

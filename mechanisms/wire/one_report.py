@@ -4,8 +4,8 @@ Each report carries a token: the first 8 bytes of HMAC-SHA-256, under a secret t
 device, of the spec's fingerprint and the start of the report's window. A device has one token in
 each window of each collection, and without the secret nobody can link two of them. The token also
 determines the partition of its report, so that the owner of a partition sees all reports with the
-same token. docs/wire.md specifies the bytes; docs/devices.md says what the rule does and does not
-do.
+same token. docs/wire.md specifies the bytes; docs/how-to/devices.md says what the rule does and
+does not do.
 """
 
 import hmac

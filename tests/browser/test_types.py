@@ -24,7 +24,7 @@ def test_the_modules_keep_their_types_and_a_wrong_one_does_not(tmp_path: Path) -
 
 
 def test_the_page_is_formatted_and_a_crooked_file_is_not(tmp_path: Path) -> None:
-    said = (ROOT / "docs" / "page.md").read_text()
+    said = (ROOT / "docs" / "reference" / "page.md").read_text()
     command = re.search(r"`npx (prettier@[\d.]+) --write ([\w./ ]+)`", said)
     assert command is not None
     crooked = tmp_path / "crooked.js"

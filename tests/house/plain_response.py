@@ -1,4 +1,4 @@
-"""Randomised response among k values, without blocks: the example of docs/guides/mechanism.md.
+"""Randomised response among k values, without blocks: docs/how-to/write-a-mechanism.md.
 
 A value is reported with probability T / 2^64, any other one equally likely, with the largest T
 whose odds are at most e^epsilon.

@@ -1,4 +1,4 @@
-"""docs/guides/mechanism.md, step by step in a copy of the rooms that it changes."""
+"""docs/how-to/write-a-mechanism.md, step by step in a copy of the rooms that it changes."""
 
 import re
 import shutil
@@ -8,7 +8,7 @@ import pytest
 
 from tests.pages import ROOT, Block, Place, agrees, blocks
 
-PAGE = "docs/guides/mechanism.md"
+PAGE = "docs/how-to/write-a-mechanism.md"
 INSTANCES = 3
 
 

@@ -4,8 +4,9 @@ import importlib.util
 import re
 import shlex
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 import pytest
@@ -29,30 +30,31 @@ RUN_BY: Final = {
     "README.md#With a broker: a live collection": README,
     "README.md#A device, in three lines": README,
     "README.md#Inside your own Faust app": README,
-    "docs/devices.md#Python": DEVICES,
-    "docs/devices.md#The ledger": DEVICES,
-    "docs/devices.md#A file of values": DEVICES,
-    "docs/http.md#Estimates": README,
-    "docs/http.md#From a terminal": README,
-    "docs/http.md#From Python": "tests/stream/client/test_client.py",
-    "docs/kafka.md#Permissions": "tests/broker/pages/test_listeners.py",
-    "docs/runbooks.md": "tests/broker/pages/test_runbooks.py",
-    "docs/consume.md": "tests/broker/pages/test_consume.py",
-    "docs/consume.md#In Prometheus": "tests/ops/test_prometheus.py",
-    "docs/plan.md#Plans": "tests/stream/commands/test_plan.py",
-    "docs/python.md": "tests/stream/client/test_python_page.py",
-    "docs/guides/jobs.md": "tests/stream/client/test_python_page.py",
-    "docs/guides/mechanism.md": "tests/house/test_guide_mechanism.py",
-    "docs/guides/policy.md": PAGES,
-    "docs/guides/bounds.md": PAGES,
-    "docs/channel-files.md": PAGES,
+    "docs/how-to/devices.md#Python": DEVICES,
+    "docs/how-to/devices.md#The ledger": DEVICES,
+    "docs/how-to/devices.md#A file of values": DEVICES,
+    "docs/reference/http.md#Estimates": README,
+    "docs/reference/http.md#From a terminal": README,
+    "docs/reference/http.md#From Python": "tests/stream/client/test_client.py",
+    "docs/how-to/kafka-auth.md#Permissions": "tests/broker/pages/test_listeners.py",
+    "docs/how-to/back-up-and-restore.md": "tests/broker/pages/test_runbooks.py",
+    "docs/how-to/erase-data.md": "tests/broker/pages/test_runbooks.py",
+    "docs/how-to/consume-estimates.md": "tests/broker/pages/test_consume.py",
+    "docs/how-to/consume-estimates.md#In Prometheus": "tests/ops/test_prometheus.py",
+    "docs/how-to/plan.md#Plans": "tests/stream/commands/test_plan.py",
+    "docs/how-to/python.md": "tests/stream/client/test_python_page.py",
+    "docs/how-to/four-jobs.md": "tests/stream/client/test_python_page.py",
+    "docs/how-to/write-a-mechanism.md": "tests/house/test_guide_mechanism.py",
+    "docs/how-to/choose-policy.md": PAGES,
+    "docs/how-to/read-bounds.md": PAGES,
+    "docs/reference/channel-files.md": PAGES,
     "clients/javascript/README.md": "tests/javascript/test_readme.py",
     "clients/python/README.md": "tests/house/test_packaging.py",
-    "docs/changes.md#Another spec under the same topic": README,
-    "docs/changes.md#Another size of windows": "tests/broker/windows/test_windows.py",
-    "docs/changes.md#Another release": "tests/broker/test_formats.py",
-    "docs/changes.md#More partitions": "tests/stream/pipeline/test_engine.py",
-    "docs/http.md#Live updates": "tests/stream/http/test_http_events.py",
+    "docs/how-to/change-spec.md#Another spec under the same topic": README,
+    "docs/how-to/change-spec.md#Another size of windows": "tests/broker/windows/test_windows.py",
+    "docs/how-to/upgrade.md#Upgrade to another release": "tests/broker/test_formats.py",
+    "docs/how-to/change-spec.md#More partitions": "tests/stream/pipeline/test_engine.py",
+    "docs/reference/http.md#Live updates": "tests/stream/http/test_http_events.py",
 }
 """The test that runs or compares the blocks below a heading, or those of a whole page."""
 
@@ -60,17 +62,17 @@ NOT_RUN: Final = {
     "README.md#Try it": "make installs; tests/broker/pages/test_demo.py runs the demo",
     "docs/internals/benchmarks.md#Benchmarks and long runs": "minutes to hours",
     "docs/internals/benchmarks.md#Long runs": "hours",
-    "docs/operations.md#When windows wait": "a line; tests/broker/windows/test_idle.py waits",
-    "docs/operations.md#In Docker, on one machine": "Docker; tests/ops runs the same natively",
-    "docs/faults.md#Faults": "hours",
+    "docs/how-to/troubleshoot.md#When windows wait": "a line; tests/broker/windows/test_idle.py",
+    "docs/how-to/deploy.md#In Docker, on one machine": "Docker; tests/ops runs the same natively",
+    "docs/internals/faults.md#Faults": "hours",
     "docs/performance.md#Performance": "minutes; tests/broker/test_engine_benchmark.py",
     "docs/internals/architecture.md#Architecture": "a picture",
     "docs/wire.md#Uploads over HTTP": "a form; tests/gateway uploads with these headers",
-    "docs/scale.md#Restarts that move nothing": "a table; tests/broker/test_instances.py restarts",
-    "docs/scale.md#Shards": "for ever; tests/broker/test_shards.py runs the same",
-    "docs/operations.md#In Kubernetes": "Kubernetes; tests/ops renders the chart",
-    "docs/discover.md#A run": "its windows; tests/broker/pages/test_discover.py runs the same",
-    "docs/gateway.md#The HTTP gateway": "for ever; tests/gateway runs gateways",
+    "docs/how-to/scale.md#Restarts that move nothing": "a table; tests/broker/test_instances.py",
+    "docs/how-to/scale.md#Shards": "for ever; tests/broker/test_shards.py runs the same",
+    "docs/how-to/deploy.md#In Kubernetes": "Kubernetes; tests/ops renders the chart",
+    "docs/how-to/discover-words.md#A run": "its windows; tests/broker/pages/test_discover.py",
+    "docs/how-to/gateway.md#The HTTP gateway": "for ever; tests/gateway runs gateways",
 }
 """Why no test runs these; the options of their commands are checked all the same."""
 
@@ -199,14 +201,22 @@ def test_the_index_lists_every_page_under_docs(page: str):
     assert name == "README.md" or name in {link.partition("#")[0] for link in listed}
 
 
+def entries(nav: Any) -> Iterator[str]:
+    """Yield the pages of a navigation, in which a group may be part of a group."""
+    if isinstance(nav, str):
+        yield nav
+    else:
+        for part in nav.values() if isinstance(nav, dict) else nav:
+            yield from entries(part)
+
+
 def test_the_site_has_every_page_once():
     """`make docs` would only warn of a page in no group.
 
     Some pages are made from the code, for the site alone.
     """
     groups = yaml.safe_load((ROOT / "mkdocs.yml").read_text("utf-8"))["nav"]
-    entries = [entry for group in groups for part in group.values() for entry in part]
-    listed = [next(iter(one.values())) if isinstance(one, dict) else one for one in entries]
+    listed = list(entries(groups))
     others = [page.name for page in ROOT.glob("*.md") if page.name != "README.md"]
     there = [*pages(), *others, *script("reference").PAGES, "agents/web/page/vendor/README.md"]
     assert sorted(listed) == sorted(there)
@@ -215,7 +225,7 @@ def test_the_site_has_every_page_once():
 def test_the_site_has_every_command_and_every_public_name(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("LDPSTREAM_READ_TOKEN", "of-nobody-else")
     made = {place: make() for place, make in script("reference").PAGES.items()}
-    commands, names = made["docs/commands.md"], made["docs/names.md"]
+    commands, names = made["docs/reference/commands.md"], made["docs/reference/names.md"]
     for name in COMMANDS:
         assert f"\n## {name}\n" in commands
         for parameter in find_command(name).params:

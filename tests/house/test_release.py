@@ -90,7 +90,7 @@ def test_a_package_of_a_forge_links_to_its_repository(release: ModuleType, tmp_p
         assert f"Project-URL: Homepage, {url}\n" in said
         assert "Author-email: The ldpstream developers <we@forge.example>\n" in said
         links = set(re.findall(r"\]\(([^)]+)\)", said))
-        assert f"{url}/blob/v1.2.3/docs/gateway.md" in links
+        assert f"{url}/blob/v1.2.3/docs/how-to/gateway.md" in links
         assert all(link.startswith(("https://", "#")) for link in links)
         paths = [link for link in links if link.startswith(url)]
         assert all((ROOT / re.split("/v1.2.3/|#", link)[1]).exists() for link in paths)

@@ -153,9 +153,9 @@ async def test_alerts_fire_and_dashboards_answer(tmp_path: Path):
                 with prometheus(tmp_path, targets=targets, token=token, holds=HURRY) as server:
                     await eventually(lambda: server.alerts() == EXPECTED)
                     await check_answers(server)
-                    asked = shown_alone("docs/consume.md", "In Prometheus").code.replace(
-                        "3600", "5"
-                    )
+                    asked = shown_alone(
+                        "docs/how-to/consume-estimates.md", "In Prometheus"
+                    ).code.replace("3600", "5")
                     # Of the five seconds that have just ended, once they are final.
                     await eventually(lambda: bool(server.query(asked)))
                     (median,) = server.query(asked) or [{"value": (0, "4")}]

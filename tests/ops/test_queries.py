@@ -60,13 +60,13 @@ def test_alerts_lead_to_a_runbook_wherever_its_page_is_served(tmp_path: Path):
         for group in before:
             for rule in group["rules"]:
                 rule["annotations"]["runbook_url"] = (
-                    "https://docs.example.org/0.1.0/docs/operations.html#prometheus"
+                    "https://docs.example.org/0.1.0/docs/how-to/monitor.html#alerts"
                 )
         assert after == before
 
 
 def test_the_table_of_alerts_names_alerts_that_exist():
-    page = (DOCKER.parent / "docs" / "operations.md").read_text()
+    page = (DOCKER.parent / "docs" / "how-to" / "monitor.md").read_text()
     table = re.findall(r"^\| (Ldpstream.+?) \|", page, re.MULTILINE)
     listed = {name for row in table for name in row.split(", ")}
     assert listed

@@ -11,7 +11,7 @@ from ldpstream.agents.config import Config, ConfigError, read_config
 from ldpstream.agents.config.client_options import ClientOptionError, settled
 from tests.property.configs import MINIMAL
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "kafka.md").read_text()
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "how-to" / "kafka-auth.md").read_text()
 EXAMPLES = re.findall(r"^```toml\n(.*?)^```$", PAGE, flags=re.MULTILINE | re.DOTALL)
 SECRET = "correct-horse"
 LOGIN = {"security_protocol": "SASL_SSL", "sasl_plain_username": "worker"}

@@ -1,5 +1,5 @@
 // One person's budget ledger: one report for each window, the same one at every later call, and no
-// report beyond the budget. docs/devices.md says what this protects and what it does not.
+// report beyond the budget. docs/how-to/devices.md says what this protects and what it does not.
 
 import { SystemEntropy } from "./entropy.js";
 import { BudgetError, LedgerError, SkippedError } from "./errors.js";

@@ -1,4 +1,7 @@
-"""The programs of docs/consume.md run as they are, on a topic with all that a reader may meet."""
+"""The programs of docs/how-to/consume-estimates.md, as they are.
+
+Their topic has all that a reader may meet.
+"""
 
 import json
 import sys
@@ -13,7 +16,7 @@ from tests.lab import Lab
 from tests.pages import Place, blocks
 from tests.ports import free_ports
 
-PAGE: Final = "docs/consume.md"
+PAGE: Final = "docs/how-to/consume-estimates.md"
 SPENT: Final = 3
 CONFIGURATION: Final = """
 [kafka]

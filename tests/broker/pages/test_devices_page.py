@@ -1,4 +1,4 @@
-"""The programs of docs/devices.md run as they are; only addresses are replaced."""
+"""The programs of docs/how-to/devices.md run as they are; only addresses are replaced."""
 
 import asyncio
 import json
@@ -15,7 +15,7 @@ from tests.broker.conftest import on_kafka
 from tests.lab import Lab
 from tests.stream.cli import invoke
 
-_PAGE: Final = (Path(__file__).resolve().parents[3] / "docs" / "devices.md").read_text()
+_PAGE: Final = (Path(__file__).resolve().parents[3] / "docs" / "how-to" / "devices.md").read_text()
 
 
 def programs(language: str) -> list[str]:

@@ -33,7 +33,7 @@ LISTENERS = (
 
 
 async def permit(secured: Secured, lab: Lab, user: str) -> None:
-    """Permit a user what docs/kafka.md lists for a worker, with this lab's names."""
+    """Permit a user what docs/how-to/kafka-auth.md lists for a worker, with this lab's names."""
     names = {
         "ldpstream-checkins-changelog": lab.collection.topics.changelog,
         "checkins.reports": lab.collection.topics.source,
@@ -41,7 +41,7 @@ async def permit(secured: Secured, lab: Lab, user: str) -> None:
         "User:worker": f"User:{user}",
     }
     async with secured.administrator() as client:
-        await grant(client, documented("docs/kafka.md", "Permissions", names))
+        await grant(client, documented("docs/how-to/kafka-auth.md", "Permissions", names))
 
 
 @pytest.mark.parametrize(("listener", "mechanism"), LISTENERS)

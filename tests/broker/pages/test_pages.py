@@ -10,9 +10,9 @@ from tests.pages import Place, agrees, blocks
 @pytest.mark.parametrize(
     "page",
     [
-        "docs/guides/policy.md",
-        "docs/guides/bounds.md",
-        "docs/channel-files.md",
+        "docs/how-to/choose-policy.md",
+        "docs/how-to/read-bounds.md",
+        "docs/reference/channel-files.md",
     ],
 )
 def test_commands_print_what_the_page_shows(tmp_path: Path, page: str) -> None:

@@ -91,7 +91,9 @@ def test_the_page_of_http_asks_the_worker(place: Place):
             "the reports of modes",
         )
         (place.folder / "read-token").write_text("of another worker: this one wants none")
-        answers, files = (one.code for one in pages.blocks("docs/http.md") if one.language == "sh")
+        answers, files = (
+            one.code for one in pages.blocks("docs/reference/http.md") if one.language == "sh"
+        )
         assert '"name":"fare"' in place.shell(answers)
         place.shell(files)
     assert "[60, 110]" in (place.folder / "checkins.csv").read_text()
@@ -146,7 +148,7 @@ def _send_and_query(place: Place) -> None:
 
 
 def _check_as_the_page_of_changes_says(place: Place) -> None:
-    page, heading = "docs/changes.md", "Another spec under the same topic"
+    page, heading = "docs/how-to/change-spec.md", "Another spec under the same topic"
     new, check = (one for one in pages.blocks(page) if one.heading == heading)
     kafka = place.here(f'[kafka]\nbootstrap = "{_BROKER}"\nenable_idempotence = false\n')
     (place.folder / "new.toml").write_text(kafka + new.code)

@@ -1,4 +1,7 @@
-"""docs/runbooks.md, as it stands: nothing is lost or counted twice, and unsafe ways are refused."""
+"""docs/how-to/back-up-and-restore.md, as it stands.
+
+Nothing is lost or counted twice, and unsafe ways are refused.
+"""
 
 import asyncio
 import time
@@ -34,9 +37,9 @@ def other() -> Iterator[Broker]:
         yield running
 
 
-def commands(heading: str) -> list[Block]:
+def commands(heading: str, page: str = "docs/how-to/back-up-and-restore.md") -> list[Block]:
     """Return the page's commands below a heading."""
-    found = [one for one in blocks("docs/runbooks.md") if one.heading == heading]
+    found = [one for one in blocks(page) if one.heading == heading]
     assert found
     return found
 
@@ -268,7 +271,7 @@ async def test_one_of_two_collections_is_erased(running: Broker, tmp_path: Path)
     lab.file.write_text(before + "[collection.rides]" + after.partition("[collection.rides]")[2])
     # The other one is counted meanwhile.
     with rides.worker():
-        (erase,) = commands("Erase a collection")
+        (erase,) = commands("Erase a collection", "docs/how-to/erase-data.md")
         await follow(place, erase)
         async with lab.admin() as admin:
             assert not await describe(admin, trips.names())

@@ -93,7 +93,10 @@ async def test_windows_that_wait_say_so_everywhere(running: Broker, tmp_path: Pa
 async def test_accept_is_removed_once_the_last_window_of_the_old_spec_is_published(
     running: Broker, tmp_path: Path
 ) -> None:
-    """What docs/changes.md says to wait for: no open window, while the new spec's reports go on."""
+    """What docs/how-to/change-spec.md says to wait for: no open window.
+
+    The new spec's reports go on meanwhile.
+    """
     old = Lab(running, tmp_path, partitions=2, window=WINDOW)
     new = old.changed("new.toml", ACCEPTING)
     stop, upgraded = asyncio.Event(), asyncio.Event()

@@ -98,7 +98,9 @@ def test_windows_of_two_sizes_are_never_added_up(lab: Lab, tmp_path: Path):
         _, said = finals(halved, "--size", size, "--to", f"sqlite:///{file}")
         assert said.endswith(f"{windows} final windows stored\n")
     # Both sizes have windows that start at the same time: neither replaces the other.
-    (statement,) = (one.code for one in blocks("docs/changes.md") if one.heading == SIZES)
+    (statement,) = (
+        one.code for one in blocks("docs/how-to/change-spec.md") if one.heading == SIZES
+    )
     with sqlite3.connect(file) as database:
         assert dict(database.execute(statement)) == {"5s": 4, "10s": 2}
         first = "SELECT sum(n) FROM ldpstream_finals WHERE entry = 0 AND size = ?"

@@ -9,7 +9,7 @@ SLACK_SECONDS: Final = 15
 """What a final may take beyond its window's end, grace and idle time."""
 LIVE: Final = f'grace = "{GRACE_SECONDS}s", future = "4s", idle = "{IDLE_SECONDS}s"'
 HOLDING: Final = 'grace = "2h", future = "4s", idle = "off"'
-"""Windows during a move to another cluster, as docs/runbooks.md says."""
+"""Windows during a move to another cluster, as docs/how-to/back-up-and-restore.md says."""
 WAITING: Final = LIVE.replace(f'idle = "{IDLE_SECONDS}s"', 'idle = "off"')
 """Windows that wait for every partition."""
 SIZE: Final = 'size = "10s"'

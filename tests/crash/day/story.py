@@ -231,7 +231,7 @@ class Day:
         await self.fleet.command(*words)
 
     async def _cluster(self) -> None:
-        """Move all collections, as docs/runbooks.md says."""
+        """Move all collections, as docs/how-to/back-up-and-restore.md says."""
         names, began = list(self._config.collections), time.time()
         steps: list[float] = []
         # 1. Windows are held open.

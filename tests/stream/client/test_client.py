@@ -66,7 +66,7 @@ def test_the_package_exports_every_public_name() -> None:
 async def test_the_program_of_the_documentation_runs(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = (Path(__file__).parents[3] / "docs/http.md").read_text()
+    text = (Path(__file__).parents[3] / "docs/reference/http.md").read_text()
     (program,) = re.findall(r"^```python\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
     modes = {
         "mechanism": "block-hadamard",

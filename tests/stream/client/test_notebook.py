@@ -9,7 +9,7 @@ import pytest
 
 from tests.pages import ROOT
 
-NOTEBOOK = ROOT / "docs" / "guides" / "estimates.ipynb"
+NOTEBOOK = ROOT / "docs" / "tutorials" / "analyst-notebook.ipynb"
 
 
 def cells() -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""docs/python.md in one session, as in a notebook, and the jobs of docs/guides/jobs.md."""
+"""docs/how-to/python.md in one session, as in a notebook, and docs/how-to/four-jobs.md."""
 
 import asyncio
 import doctest
@@ -14,8 +14,8 @@ from ldpstream.agents.web import build_http
 from tests.pages import Block, agrees, blocks
 from tests.stream.serving import MINUTE_MS, START_MS, serve_collections
 
-PAGE = "docs/python.md"
-JOBS = "docs/guides/jobs.md"
+PAGE = "docs/how-to/python.md"
+JOBS = "docs/how-to/four-jobs.md"
 LINES = 15
 MODES = {
     "mechanism": "block-hadamard",

@@ -283,7 +283,7 @@ def test_the_picture_is_a_png_of_some_size(tmp_path: Path, name: str, search: tu
 
 @pytest.mark.slow
 def test_the_commands_of_the_page_run_as_written(tmp_path: Path):
-    page = (Path(__file__).resolve().parents[3] / "docs" / "plan.md").read_text()
+    page = (Path(__file__).resolve().parents[3] / "docs" / "how-to" / "plan.md").read_text()
     (code,) = re.findall(r"^```sh\n(.*?)^```$", page, flags=re.MULTILINE | re.DOTALL)
     # Only the command that writes the best channel searches for it.
     *quick, last = re.findall(r"^ldpstream plan .*$", code, flags=re.MULTILINE)

@@ -90,7 +90,7 @@ async def test_events_look_as_docs_http_md_shows(client: Client, pipeline: Pipel
         said.append(await block(answer))
     assert said.pop(0) == ["retry: 2000"]
     text = "\n\n".join("\n".join(lines) for lines in said)
-    shown = shown_alone("docs/http.md", "Live updates")
+    shown = shown_alone("docs/reference/http.md", "Live updates")
     assert agrees(text.replace('"city"', '"checkins"'), shown), text
 
 

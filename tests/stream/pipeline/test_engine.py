@@ -35,7 +35,7 @@ async def test_added_partitions_are_logged_as_docs_changes_md_shows(
 ) -> None:
     engine = begun(make_engine(source=4))
     engine.tick()
-    shown = shown_alone("docs/changes.md", "More partitions").output.strip()
+    shown = shown_alone("docs/how-to/change-spec.md", "More partitions").output.strip()
     assert caplog.messages == [shown.replace("trips", "city")]
 
 
