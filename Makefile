@@ -41,7 +41,7 @@ test: style
 	@$(MAKE) --no-print-directory --jobs 2 all-tests types
 
 # More processes than most machines have cores: tests of brokers and of the page mostly wait.
-all-tests: $(VENV)/.dev $(VENV)/.compiled
+all-tests: $(VENV)/.dev $(VENV)/.compiled $(TOOLS)/uv
 	$(BIN)/python -m pytest --numprocesses $(or $(JOBS),6) $(FILES) $(PYTEST)
 
 # Otherwise all processes of the first run would compile all tests.
@@ -144,18 +144,8 @@ $(TOOLS)/uv: constraints-tools.txt | $(BIN)/pip
 	@touch $@
 
 SITE ?= build/site
-# Pages stand in the site as they stand here, so that a link leads to the same in both. The reference
-# is made from the code, for the site alone, and each site says of which version it is.
 docs: $(TOOLS)/uv $(VENV)/.dev
-	@rm -rf build/pages && mkdir -p build/pages
-	@cp --parents --recursive *.md docs clients/*/README.md clients/javascript/example agents/web/page/vendor/README.md build/pages
-	@sed -i 's/^```text numbers$$/```text/' $$(find build/pages/docs -name '*.md')
-	@$(BIN)/python .ci/reference.py build/pages
-	@version=$$($(BIN)/python -c 'import ldpstream; print(ldpstream.__version__)'); \
-	printf 'INHERIT: ../mkdocs.yml\nsite_name: ldpstream %s\ndocs_dir: pages\nsite_dir: %s\n' \
-	  "$$version" "$(abspath $(SITE))/$$version" > build/mkdocs.yml
-	@NO_MKDOCS_2_WARNING=1 $(TOOLS)/mkdocs build --quiet --config-file build/mkdocs.yml
-	@$(BIN)/python .ci/versions.py $(SITE)
+	@$(BIN)/python .ci/docs.py $(TOOLS) $(SITE)
 
 release: $(VENV)/.dev
 	@$(BIN)/python .ci/release.py $(TAG) $(URL) $(if $(URL),$(EMAIL))
