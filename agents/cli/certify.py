@@ -29,7 +29,8 @@ from ldpstream.mechanisms.ledger.spread import MAX_SPREAD_WINDOWS
     "--published",
     type=Whole(min=1),
     metavar="N",
-    help="Also bound what a report loses in published documents of at least N reports.",
+    help="Also bound what a report loses in published documents, which tell of at least N reports: "
+    "N is at most `minimum`, or `minimum_block`.",
 )
 @click.option(
     "--delta",
@@ -97,7 +98,10 @@ def _published(collection: CollectionConfig, reports: int, delta: float) -> Json
         why = 'open windows are published, too: it needs publish.every = "off"'
     else:
         key = "minimum" if least == collection.minimum else "minimum_block"
-        why = f"expected N of at most {least:,}, by {key}"
+        why = (
+            f"documents may tell of as few reports as {least:,}, by {key}: "
+            f"ask for --published {least}, or set {key} = {reports}"
+        )
     return {"reports": reports, "delta": delta, "losses": None, "why": why}
 
 

@@ -119,7 +119,14 @@ class CollectionCertificate(MechanismCertificate):
 
     collection: str
     fingerprint: str
-    factor: str | None = Field(description="The largest ratio of `losses`, rounded up")
+    factor: str | None = Field(
+        description="The largest ratio of `losses`, rounded up: of neighbours, under a metric"
+    )
+    largest_factor: str | None = Field(
+        default=None,
+        description="The same of the two protected values that the policy hides least: of both "
+        "ends, under a metric. Null if the policy lists too many values",
+    )
     spread: dict[str, Any] | None = None
     hold: dict[str, Any] | None = None
     words: dict[str, Any] | None = None

@@ -2,14 +2,16 @@
 
 from typing import Final
 
-from ldpstream.agents.config.privacy.factors import ratio_text
+from ldpstream.agents.config.privacy.factors import LARGEST_BUDGET, factor_text, ratio_text
 from ldpstream.agents.config.privacy.over_time import SpreadConfig
 from ldpstream.agents.config.privacy.statement import words_sentence
 from ldpstream.mechanisms.base.canonical import Json
+from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.base.times import format_duration
 from ldpstream.mechanisms.channels.certificate import Certificate
 from ldpstream.mechanisms.domains.words import Words
-from ldpstream.mechanisms.exact.dyadic import float_above
+from ldpstream.mechanisms.exact.dyadic import exp_bounds, float_above
+from ldpstream.mechanisms.policies.policy import Policy
 from ldpstream.mechanisms.wire.hold import Hold
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
@@ -37,12 +39,28 @@ def certify_collection(
         "collection": name,
         "fingerprint": spec.fingerprint.hex(),
         "factor": None if worst is None else ratio_text(worst, digits=_FACTOR_DIGITS),
+        "largest_factor": _largest_factor(spec.mechanism.policy),
         **certificate,
         "disclosed": list(spec.disclosed()),
         **spreads,
         **hold,
         **words,
     }
+
+
+def _largest_factor(policy: Policy) -> str | None:
+    """Return the factor of the two protected values that the policy hides least, or None.
+
+    That is the same as of `losses`, unless budgets grow with distance: those are listed of
+    neighbours. It is not known of a policy that lists too many values.
+    """
+    try:
+        loss = policy.largest_loss()
+    except SpecError:
+        return None
+    if loss > LARGEST_BUDGET:
+        return factor_text(loss)
+    return ratio_text(exp_bounds(loss)[1], digits=_FACTOR_DIGITS)
 
 
 def _words(spec: CollectionSpec, words: Words) -> Json:

@@ -47,6 +47,11 @@ epsilon = 1.0
 domain = { values = ["bus", "train", "walk"] }
 hold = { windows = 91, epsilon = 2.0 }
 
+[collection.ages]
+mechanism = "l1-geometric"
+epsilon = 0.2
+domain = { size = 16 }
+
 [collection.words]
 mechanism = "block-hadamard"
 epsilon = 3.0
@@ -73,6 +78,11 @@ async def test_every_kind_is_answered_as_the_command_prints_it(tmp_path: Path) -
             # Rounded up from the exact ratio, by less than the last digit.
             exact = max(float(loss["high"]) for loss in answer["losses"])
             assert 1.0 <= float(answer["factor"]) / 2.718281828459045**exact < 1.0001
+            # Fifteen steps lie between the first of the ages and the last.
+            steps = 15 if one["collection"] == "ages" else 1
+            widest = max(float(loss["budget"]) for loss in answer["losses"]) * steps
+            if one["collection"] != "smokers":
+                assert 1.0 <= float(answer["largest_factor"]) / 2.718281828459045**widest < 1.0001
     extra = {"spread", "hold", "words", "attributes"}
     assert {key for one in printed["collections"] for key in one} > extra
 

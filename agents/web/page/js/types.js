@@ -121,7 +121,7 @@
  * @property {Record<string, Policy>} [attributes] Of records.
  */
 
-/** @typedef {{mechanism: string, policy: Policy, factor: string | null, proof: string, violation: string | null, pass: boolean}} Certificate */
+/** @typedef {{mechanism: string, policy: Policy, factor: string | null, largest_factor: string | null, proof: string, violation: string | null, pass: boolean}} Certificate */
 
 /**
  * @typedef {object} Collection

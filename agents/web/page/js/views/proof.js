@@ -121,11 +121,25 @@ function verdict(certificate, refused) {
  * @param {Certificate} certificate
  * @returns {[string, string][]}
  */
-function factsOf({ factor, policy, proof }) {
+function factsOf({ factor, largest_factor: largest, policy, proof }) {
   return [
     [worstOf(policy), factor ?? "unbounded"],
+    ...(largest && isMetric(policy)
+      ? [/** @type {[string, string]} */ (["worst factor of any two", largest])]
+      : []),
     ["checked", proof === "enumeration" ? "every pair and report" : "its construction"],
   ];
+}
+
+/**
+ * Whether budgets grow with distance, so that neighbours do not show the worst.
+ *
+ * @param {import("../types.js").Policy} policy
+ * @returns {boolean}
+ */
+function isMetric({ kind, values, attributes }) {
+  if (values) return isMetric(values);
+  return kind === "metric" || Object.values(attributes ?? {}).some(isMetric);
 }
 
 /**
