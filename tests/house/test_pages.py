@@ -48,6 +48,7 @@ RUN_BY: Final = {
     "docs/how-to/choose-policy.md": PAGES,
     "docs/how-to/read-bounds.md": PAGES,
     "docs/reference/channel-files.md": PAGES,
+    "docs/concepts/privacy.md": PAGES,
     "clients/javascript/README.md": "tests/javascript/test_readme.py",
     "clients/python/README.md": "tests/house/test_packaging.py",
     "docs/how-to/change-spec.md#Another spec under the same topic": README,
