@@ -136,7 +136,7 @@ def windows_and_lateness() -> Picture:
 
 
 SEED: Final = 6
-"""One of the 95 in 100 of which all bars hold the truth, and with a share below 0."""
+"""A draw in which a share is below 0; the page says how often bars miss the truth."""
 
 
 def estimate_with_bounds() -> Picture:
@@ -166,7 +166,7 @@ def estimate_with_bounds() -> Picture:
     picture.dot(32, 280)
     picture.text(46, 285, "the estimate, unbiased", "soft")
     picture.path([(230, 280), (262, 280)], "main")
-    picture.text(272, 285, "from low to high: 95 in 100 times all hold the truth", "soft")
+    picture.text(272, 285, "from low to high: it holds the truth 95 times in 100", "soft")
     picture.path([(610, 270), (610, 290)], "warn")
     picture.text(620, 285, "the truth, which nobody else knows", "soft")
     return picture
@@ -200,7 +200,7 @@ def first_head_wins() -> Picture:
         else:
             picture.path([(x, 180), (x + 140, 240)], "warn")
             picture.text(x + 70, 262, "second: void", "soft", "middle")
-    picture.text(130, 286, "Every report before the last winner's `next` counts, once.", "soft")
+    picture.text(130, 286, "Every report before the last winner's next counts, once.", "soft")
     return picture
 
 

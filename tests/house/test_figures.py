@@ -1,5 +1,6 @@
-"""The figures are what docs/figures/draw.py draws, and can be read in light and dark."""
+"""The figures are what docs/figures/draw.py draws, can be read in light and dark, and are used."""
 
+import re
 import sys
 import xml.etree.ElementTree as ET
 from importlib import import_module
@@ -7,7 +8,7 @@ from itertools import product
 
 import pytest
 
-from tests.pages import ROOT
+from tests.pages import ROOT, pages
 
 FOLDER = ROOT / "docs" / "figures"
 sys.path.insert(0, str(FOLDER))
@@ -20,6 +21,12 @@ def test_a_figure_is_what_the_product_does_today(name: str):
     drawn = draw.PICTURES[name]().svg()
     assert (FOLDER / f"{name}.svg").read_text("utf-8") == drawn
     ET.fromstring(drawn)
+
+
+def test_every_figure_is_on_a_page():
+    text = "".join((ROOT / page).read_text("utf-8") for page in pages())
+    assert set(re.findall(r"figures/([\w-]+)\.svg", text)) == draw.PICTURES.keys()
+    assert {path.stem for path in FOLDER.glob("*.svg")} == draw.PICTURES.keys()
 
 
 def luminance(colour: str) -> float:
