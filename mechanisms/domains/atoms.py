@@ -27,8 +27,8 @@ from ldpstream.mechanisms.domains.queries import make_linear, make_range, make_s
 
 _SHOWN: Final = 4
 """The most parts of an atom in its name, and of atoms in a refusal."""
-_TOGETHER: Final = 60
-"""So many sets are told apart at once, each by a bit of an int64."""
+_SETS_A_WORD: Final = 60
+"""The number of sets that one int64 distinguishes, a bit for each."""
 
 
 @dataclass(frozen=True)
@@ -172,9 +172,9 @@ def atoms_of(
         SpecError: naming `workload`, if no two values differ.
     """
     atom = np.zeros(domain.size, dtype=np.int64) if blocks is None else blocks.of_value
-    for start in range(0, len(sets), _TOGETHER):
+    for start in range(0, len(sets), _SETS_A_WORD):
         bits = np.zeros(domain.size, dtype=np.int64)
-        for place, values in enumerate(sets[start : start + _TOGETHER]):
+        for place, values in enumerate(sets[start : start + _SETS_A_WORD]):
             bits[values] |= 1 << place
         atom = _refined(atom, bits)
     for own in weights:

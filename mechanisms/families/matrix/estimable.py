@@ -95,8 +95,8 @@ class EstimableQueries:
         if (here != own).any():
             place = int(np.argmax(here != own))
             return int(self.first[self.column[place]]), int(self.members[place])
-        row = _whole(weights[self.first].tolist())
-        rest = self._rest(row[1:] - row[0])
+        row = _integers(weights[self.first].tolist())
+        rest = self._remainder(row[1:] - row[0])
         if rest is None:
             return None
         # The share of this value is not known, so neither is its difference from some other.
@@ -105,12 +105,12 @@ class EstimableQueries:
         for other in others:
             pair = np.zeros(len(row), dtype=object)
             pair[left], pair[other] = 1, -1
-            if other != left and self._rest(pair[1:] - pair[0]) is not None:
+            if other != left and self._remainder(pair[1:] - pair[0]) is not None:
                 first, second = sorted((int(self.first[left]), int(self.first[other])))
                 return first, second
         raise AssertionError("the shares' sum is known, so two are unknown")
 
-    def _rest(self, row: _Row) -> _Row | None:
+    def _remainder(self, row: _Row) -> _Row | None:
         """Return what the span leaves of a row; None if it holds it."""
         rests = [space.reduce(row) for space in self._spaces]
         if len({bool(rest.any()) for rest in rests}) > 1:
@@ -135,7 +135,7 @@ class EstimableQueries:
         return space
 
 
-def _whole(weights: Sequence[float]) -> _Row:
+def _integers(weights: Sequence[float]) -> _Row:
     """Return weights as whole numbers, up to a factor; a float stands for its shortest decimal."""
     exact = [Fraction(repr(weight)) for weight in weights]
     common = math.lcm(*(one.denominator for one in exact))
