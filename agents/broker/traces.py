@@ -33,7 +33,8 @@ def span(name: Name, collection: str, **counts: int) -> Iterator[None]:
 
     `counts` are the partition, or numbers of things done. Does nothing without the API.
     """
-    if _TRACER is None:
+    # Until a provider is set the API's spans go nowhere, and yet take time.
+    if _TRACER is None or isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
         yield
         return
     values = {"collection": collection, **counts}

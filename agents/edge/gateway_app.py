@@ -1,15 +1,15 @@
 """The HTTP handlers of a gateway (docs/wire.md, "Uploads over HTTP")."""
 
-import asyncio
 import json
 import re
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from email.utils import formatdate
+from functools import lru_cache, partial
 from typing import Final
 
-from aiohttp import web
+from aiohttp import HttpVersion11, web
 from aiokafka.errors import KafkaError
 from prometheus_client import Counter, Gauge, Histogram
 
@@ -20,6 +20,8 @@ from ldpstream.agents.edge.gateway_topics import NewestRounds
 from ldpstream.agents.edge.upload_check import UploadRefusedError
 from ldpstream.agents.edge.uploads import FULL, Accepted, Uploads
 from ldpstream.agents.engine.metrics import ProcessMetrics
+from ldpstream.agents.web.connection_limits import DirectHandler
+from ldpstream.agents.web.listener import SentResponse
 from ldpstream.agents.web.request_bodies import BodyRefusedError, NoRoomError, TooLargeError
 from ldpstream.agents.web.requests import (
     Access,
@@ -73,6 +75,8 @@ _TITLES: Final = {
 _RETRIED: Final = frozenset({429, 503})
 _RETRY_SECONDS: Final = 2
 """The value of `Retry-After` of these."""
+_REFUSAL: Final = "ldpstream.refusal"
+"""The key of a request whose direct handler has refused it."""
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -111,14 +115,17 @@ class GatewayMetrics(ProcessMetrics):
         )
         for name in collections:
             self._reports.labels(name)
-            self._seconds.labels(name)
-            for result in RESULTS:
-                self._uploads.labels(name, result)
+        self._answered = {
+            (name, result): (self._uploads.labels(name, result), self._seconds.labels(name))
+            for name in collections
+            for result in RESULTS
+        }
 
     def answered(self, collection: str, result: str, *, seconds: float) -> None:
         """Count an answered upload."""
-        self._uploads.labels(collection, result).inc()
-        self._seconds.labels(collection).observe(seconds)
+        uploads, histogram = self._answered[collection, result]
+        uploads.inc()
+        histogram.observe(seconds)
 
     def accepted(self, collection: str, reports: int) -> None:
         """Count reports that the broker has."""
@@ -164,23 +171,73 @@ def build_gateway(services: GatewayServices) -> web.Application:
 
 
 async def _upload(request: web.Request) -> web.Response:
-    services = request.app[SERVICES]
-    name = _collection(request).name
+    refusal = request.get(_REFUSAL)
+    if refusal is not None:
+        raise refusal
+    answer = await _answer(request, request.app[SERVICES], _collection(request).name)
+    return _json({"accepted": answer.reports})
+
+
+def direct_uploads(services: GatewayServices) -> Mapping[str, DirectHandler]:
+    """Return handlers of uploads by path, which take a fraction of the application's time.
+
+    They leave to the application what is rare: refusals, and requests of HTTP's finer points.
+    """
+    return {
+        _UPLOADS.format(name=name): partial(_upload_directly, services, name)
+        for name in services.collections
+    }
+
+
+async def _upload_directly(
+    services: GatewayServices, name: str, request: web.BaseRequest
+) -> web.StreamResponse | None:
+    if not request.keep_alive or request.version != HttpVersion11 or "Expect" in request.headers:
+        return None
+    try:
+        services.upload_access.check_name(request)
+        answer = await _answer(request, services, name)
+    except (UploadRefusedError, AnswerError) as error:
+        request[_REFUSAL] = error
+        return None
+    allowed = _allowed(services.origins, request) or ""
+    date = formatdate(int(time.time()), usegmt=True)
+    vary = ANY_ORIGIN not in services.origins
+    return SentResponse(_acknowledgement(answer.reports, allowed, date, vary=vary))
+
+
+@lru_cache(maxsize=64)
+def _acknowledgement(reports: int, allowed: str, date: str, *, vary: bool) -> bytes:
+    """Return the answer to an accepted upload, as the application would write it."""
+    body = json.dumps({"accepted": reports})
+    headers = {
+        "Content-Type": "application/json; charset=utf-8",
+        **(_cors_headers(allowed) if allowed else {}),
+        "Content-Length": str(len(body)),
+        "Date": date,
+        **_HEADERS,
+        **({"Vary": "Origin"} if vary else {}),
+    }
+    lines = ("HTTP/1.1 200 OK", *(f"{name}: {value}" for name, value in headers.items()))
+    return ("\r\n".join(lines) + f"\r\n\r\n{body}").encode()
+
+
+async def _answer(request: web.BaseRequest, services: GatewayServices, name: str) -> Accepted:
+    """Return when an upload is accepted, and count the outcome."""
     began, result = time.perf_counter(), "unavailable"
     try:
         with span("gateway.upload", name):
-            answer = await _accept(request, name)
+            answer = await _accept(request, services, name)
         result = "repeated" if answer.again else "accepted"
     except UploadRefusedError as error:
         result = error.result
         raise
     finally:
         services.metrics.answered(name, result, seconds=time.perf_counter() - began)
-    return _json({"accepted": answer.reports})
+    return answer
 
 
-async def _accept(request: web.Request, name: str) -> Accepted:
-    services = request.app[SERVICES]
+async def _accept(request: web.BaseRequest, services: GatewayServices, name: str) -> Accepted:
     if services.closing:
         raise UploadRefusedError(503, "unavailable", "this gateway is shutting down")
     if not services.upload_access.allows(request):
@@ -197,11 +254,10 @@ async def _accept(request: web.Request, name: str) -> Accepted:
         raise UploadRefusedError(400, "key", detail)
     key = bytes.fromhex(keys[0])
     body = await _body(request, services)
-    with _not_reading(request.transport):
-        return await services.uploads.submit(name, key, body)
+    return await services.uploads.submit(name, key, body)
 
 
-async def _body(request: web.Request, services: GatewayServices) -> bytes:
+async def _body(request: web.BaseRequest, services: GatewayServices) -> bytes:
     try:
         return await services.uploads.bodies.read(request, limit_bytes=services.upload_bytes)
     except TooLargeError as error:
@@ -213,25 +269,9 @@ async def _body(request: web.Request, services: GatewayServices) -> bytes:
         raise UploadRefusedError(503, "unavailable", "expected the whole body") from error
 
 
-@contextmanager
-def _not_reading(transport: asyncio.Transport | None) -> Iterator[None]:
-    """Do not read from a connection during a block.
-
-    Otherwise a client that sends more requests before the answer could fill the memory.
-    """
-    if transport is None:
-        yield
-        return
-    transport.pause_reading()
-    try:
-        yield
-    finally:
-        transport.resume_reading()
-
-
 async def _preflight(request: web.Request) -> web.Response:
     """Answer a browser's question about what pages of this origin may send."""
-    if _allowed(request) is None:
+    if _allowed(request.app[SERVICES].origins, request) is None:
         raise UploadRefusedError(403, "origin", "expected an origin among gateway.origins")
     headers = "Content-Type, Idempotency-Key"
     if request.app[SERVICES].upload_access.token is not None:
@@ -293,9 +333,9 @@ def _collection(request: web.Request) -> CollectionConfig:
     return collection
 
 
-def _allowed(request: web.Request) -> str | None:
+def _allowed(origins: Collection[str], request: web.BaseRequest) -> str | None:
     """Return the value of Access-Control-Allow-Origin for this origin; None for no header."""
-    origins, origin = request.app[SERVICES].origins, request.headers.get("Origin")
+    origin = request.headers.get("Origin")
     if origin is None:
         return None
     if ANY_ORIGIN in origins:
@@ -303,13 +343,20 @@ def _allowed(request: web.Request) -> str | None:
     return origin if origin in origins else None
 
 
+def _cors_headers(allowed: str) -> Mapping[str, str]:
+    return {
+        "Access-Control-Allow-Origin": allowed,
+        "Access-Control-Expose-Headers": "Retry-After",
+    }
+
+
 @web.middleware
 async def _cors(request: web.Request, handler: Handler) -> web.StreamResponse:
     response = await handler(request)
-    allowed = _allowed(request) if request.path.startswith("/v1/") else None
+    origins = request.app[SERVICES].origins
+    allowed = _allowed(origins, request) if request.path.startswith("/v1/") else None
     if allowed is not None:
-        response.headers["Access-Control-Allow-Origin"] = allowed
-        response.headers["Access-Control-Expose-Headers"] = "Retry-After"
+        response.headers.update(_cors_headers(allowed))
     return response
 
 

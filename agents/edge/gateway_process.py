@@ -1,6 +1,7 @@
 """Run a gateway: its clients, topics, address, and shutdown."""
 
 import asyncio
+import gc
 import logging
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -15,7 +16,12 @@ from ldpstream.agents.broker.producer import NoIdempotenceError
 from ldpstream.agents.broker.refusals import no_idempotence, not_permitted
 from ldpstream.agents.config import CollectionConfig, Config, GatewayConfig
 from ldpstream.agents.config.secret import Secret, SecretError
-from ldpstream.agents.edge.gateway_app import GatewayMetrics, GatewayServices, build_gateway
+from ldpstream.agents.edge.gateway_app import (
+    GatewayMetrics,
+    GatewayServices,
+    build_gateway,
+    direct_uploads,
+)
 from ldpstream.agents.edge.gateway_topics import NewestRounds, SourceTopics
 from ldpstream.agents.edge.sender import Sender
 from ldpstream.agents.edge.upload_keys import UploadKeys, UploadKeysError
@@ -177,6 +183,8 @@ async def serve_gateway(
             rounds=NewestRounds(config.kafka),
             problems=topics.problems,
         )
+        # All objects so far are permanent: garbage collection need not look at them again.
+        gc.freeze()
         async with taking_uploads(services, gateway, tls=access.tls) as url:
             announce(url)
             with suppress(StoppedError):
@@ -238,6 +246,7 @@ async def taking_uploads(
         tls=tls,
         setting="`http` in [gateway]",
         auto_decompress=False,
+        direct=direct_uploads(services),
     ) as (url, limiter):
         services.connections = limiter.count
         yield url

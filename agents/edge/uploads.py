@@ -5,9 +5,10 @@ import functools
 import hashlib
 import logging
 import sqlite3
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Self
 
 from aiokafka.errors import KafkaError
@@ -40,10 +41,30 @@ class Accepted:
     again: bool
 
 
-@dataclass(frozen=True)
-class _Running:
-    digest: bytes
-    task: "asyncio.Task[int]"
+@dataclass(eq=False)
+class _Frame:
+    """Uploads that the broker and the disk acknowledge together.
+
+    `task` waits for both. Each request waits for a future of its own in `waiters`, so that it can
+    end without the others.
+    """
+
+    task: "asyncio.Task[None]"
+    uploads: list[Upload] = field(default_factory=list)
+    reports: Counter[str] = field(default_factory=Counter)
+    """The number of reports of each collection."""
+    waiters: list[asyncio.Future[None]] = field(default_factory=list)
+    size: int = 0
+    """The bytes of the uploads' bodies."""
+
+    def wake(self, task: "asyncio.Task[None]") -> None:
+        """Wake the requests that still wait."""
+        if not task.cancelled():
+            # Retrieve the outcome: nobody may be waiting for it any more.
+            task.exception()
+        for waiter in self.waiters:
+            if not waiter.done():
+                waiter.set_result(None)
 
 
 class Uploads:
@@ -81,11 +102,16 @@ class Uploads:
             for collection in several
             for partition in _partitions(collection.spec)
         }
-        self._running: dict[bytes, _Running] = {}
+        self._running: dict[bytes, tuple[Upload, _Frame]] = {}
+        self._frames: dict[asyncio.Future[None], _Frame] = {}
+        """The frames by the futures of their acknowledgement by the broker."""
+        self._deadlines: deque[tuple[float, asyncio.Future[None]]] = deque()
+        """When requests stop waiting, in this order, since all have the same patience."""
+        self._expiry: asyncio.TimerHandle | None = None
         self._bytes = 0
         self.bodies = Bodies(self.room_bytes)
         self._disk = ThreadPoolExecutor(1, thread_name_prefix="remembered")
-        self._unwritten: list[tuple[Upload, asyncio.Future[None]]] = []
+        self._unwritten: list[tuple[Sequence[Upload], asyncio.Future[None]]] = []
         self._writing: asyncio.Task[None] | None = None
         self._failing = False
 
@@ -94,10 +120,12 @@ class Uploads:
 
     async def __aexit__(self, *_: object) -> None:
         await self.drain()
-        for upload in list(self._running.values()):
-            upload.task.cancel()
+        for frame in list(self._frames.values()):
+            frame.task.cancel()
         if self._writing is not None:
             await asyncio.wait([self._writing])
+        if self._expiry is not None:
+            self._expiry.cancel()
         self._disk.shutdown()
 
     @property
@@ -119,7 +147,7 @@ class Uploads:
         """Wait for uploads in flight, but not for a broker that stays away."""
         for batcher in self._batchers.values():
             batcher.flush()
-        if tasks := [upload.task for upload in self._running.values()]:
+        if tasks := [frame.task for frame in self._frames.values()]:
             await asyncio.wait(tasks, timeout=self._config.patience_ms / 1000)
 
     async def submit(self, collection: str, key: bytes, body: bytes) -> Accepted:
@@ -140,14 +168,40 @@ class Uploads:
             running = self._begin(collection, key, digest, body)
         # Free the body: its reports are in a frame, which may wait for long.
         del body
-        _check_digest(running.digest, digest)
-        await asyncio.wait([running.task], timeout=self._config.patience_ms / 1000)
-        if not running.task.done() or running.task.cancelled():
+        upload, frame = running
+        _check_digest(upload.digest, digest)
+        await self._patiently(frame)
+        if not frame.task.done() or frame.task.cancelled():
             raise UploadRefusedError(503, "unavailable", _NO_ANSWER)
         try:
-            return Accepted(running.task.result(), again=again)
+            frame.task.result()
         except KafkaError as error:
             raise UploadRefusedError(503, "unavailable", _NO_ANSWER) from error
+        return Accepted(upload.reports, again=again)
+
+    async def _patiently(self, frame: _Frame) -> None:
+        """Return when a frame is acknowledged, has failed, or the request's patience is over.
+
+        One timer serves all requests: one for each would cost as much as the waiting itself.
+        """
+        loop = asyncio.get_running_loop()
+        waiter = loop.create_future()
+        frame.waiters.append(waiter)
+        while self._deadlines and self._deadlines[0][1].done():
+            self._deadlines.popleft()
+        self._deadlines.append((loop.time() + self._config.patience_ms / 1000, waiter))
+        if self._expiry is None:
+            self._expiry = loop.call_at(self._deadlines[0][0], self._expire)
+        await waiter
+
+    def _expire(self) -> None:
+        """Wake the requests whose patience is over."""
+        loop, deadlines = asyncio.get_running_loop(), self._deadlines
+        while deadlines and (deadlines[0][0] <= loop.time() or deadlines[0][1].done()):
+            _, waiter = deadlines.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+        self._expiry = loop.call_at(deadlines[0][0], self._expire) if deadlines else None
 
     def _find(self, key: bytes) -> Upload | None:
         try:
@@ -161,7 +215,9 @@ class Uploads:
         """Return how many more bytes may be held, including arriving bodies."""
         return self._config.queue_bytes - self._bytes
 
-    def _begin(self, collection: str, key: bytes, digest: bytes, body: bytes) -> _Running:
+    def _begin(
+        self, collection: str, key: bytes, digest: bytes, body: bytes
+    ) -> tuple[Upload, _Frame]:
         """Check an upload and put it into a frame.
 
         Decoded reports take many times the body's memory, so only the frame keeps them.
@@ -176,31 +232,38 @@ class Uploads:
                 503, "unavailable", "the collection's topic does not exist as configured"
             )
         batcher = self._batchers[valid.config.spec.fingerprint, valid.partition]
-        frame = batcher.put(valid.reports, times_ms=valid.times_ms, tokens=valid.tokens)
+        sent = batcher.put(valid.reports, times_ms=valid.times_ms, tokens=valid.tokens)
+        frame = self._frames.get(sent)
+        if frame is None:
+            frame = self._frames[sent] = _Frame(asyncio.create_task(self._accept(sent)))
+            frame.task.add_done_callback(frame.wake)
         upload = Upload(key, digest, len(valid.times_ms))
-        task = asyncio.create_task(self._accept(upload, valid.config.name, frame, len(body)))
-        task.add_done_callback(_retrieve)
+        frame.uploads.append(upload)
+        frame.reports[valid.config.name] += upload.reports
+        frame.size += len(body)
         self._bytes += len(body)
-        running = self._running[key] = _Running(digest, task)
+        running = self._running[key] = upload, frame
         return running
 
-    async def _accept(
-        self, upload: Upload, name: str, frame: "asyncio.Future[None]", size: int
-    ) -> int:
+    async def _accept(self, sent: asyncio.Future[None]) -> None:
+        """Store the keys of a frame's uploads once the broker has it."""
         try:
-            await asyncio.wait([frame])
-            frame.result()
-            self._accepted(name, upload.reports)
-            await self._remember(upload)
+            await asyncio.wait([sent])
+            sent.result()
+            frame = self._frames[sent]
+            for name, reports in frame.reports.items():
+                self._accepted(name, reports)
+            await self._remember(frame.uploads)
         finally:
-            del self._running[upload.key]
-            self._bytes -= size
-        return upload.reports
+            frame = self._frames.pop(sent)
+            for upload in frame.uploads:
+                del self._running[upload.key]
+            self._bytes -= frame.size
 
-    async def _remember(self, upload: Upload) -> None:
-        """Return when its key is on disk; concurrent uploads share one sync."""
+    async def _remember(self, uploads: Sequence[Upload]) -> None:
+        """Return when their keys are on disk; concurrent frames share one sync."""
         written = asyncio.get_running_loop().create_future()
-        self._unwritten.append((upload, written))
+        self._unwritten.append((uploads, written))
         if self._writing is None or self._writing.done():
             self._writing = asyncio.create_task(self._write())
         await written
@@ -209,7 +272,7 @@ class Uploads:
         loop = asyncio.get_running_loop()
         while self._unwritten:
             batch, self._unwritten = self._unwritten, []
-            uploads = [upload for upload, _ in batch]
+            uploads = [upload for uploads, _ in batch for upload in uploads]
             add = functools.partial(self._keys.add, uploads, now_ms=now_ms())
             try:
                 await loop.run_in_executor(self._disk, add)
@@ -242,12 +305,6 @@ def _make_batcher(
 def _partitions(spec: CollectionSpec) -> Iterable[int | None]:
     """Return the partitions that need frames of their own: all of them with `one_report`."""
     return (None,) if spec.one_report is None else range(spec.one_report.partitions)
-
-
-def _retrieve(task: "asyncio.Task[int]") -> None:
-    """Retrieve an upload's outcome, since nobody may be waiting for it any more."""
-    if not task.cancelled():
-        task.exception()
 
 
 def _check_digest(stored: bytes, digest: bytes) -> None:

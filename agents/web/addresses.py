@@ -29,6 +29,7 @@ def is_loopback(host: str) -> bool:
     return address is not None and address.is_loopback
 
 
+@lru_cache(maxsize=256)
 def is_own_name(host: str) -> bool:
     """Return whether a `Host` header has a name that nobody else can own, with any port.
 
@@ -55,7 +56,7 @@ def peer_name(host: str) -> str:
     return host if address is None else str(address)
 
 
-def forwarded_for(request: web.Request, proxies: Sequence[Network]) -> str | None:
+def forwarded_for(request: web.BaseRequest, proxies: Sequence[Network]) -> str | None:
     """Return the client that a trusted proxy names in `X-Forwarded-For`; None if it names none.
 
     Each proxy appends the address that it was asked by, and a client may write anything before

@@ -47,6 +47,8 @@ _NEVER: Final = float("inf")
 PEER: Final = ContextVar("peer", default="")
 """The name of the peer whose request is being answered."""
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+DirectHandler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse | None]]
+"""Answers a request without the application; None where the application has to answer it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,6 +98,8 @@ class Connection:
     header_bytes: int = 0
     tail: bytes = b""
     requests: int = 0
+    paused: bool = False
+    """Whether its bytes are not read, since they came before the answer to the last request."""
     unread: tuple[int, float] | None = None
     """Bytes of answers that the reader has not taken, and when they last became fewer."""
 
@@ -186,7 +190,13 @@ class ConnectionLimiter:
             self._of_protocol[connection.inner] = connection
 
     def received(self, connection: Connection, data: bytes) -> None:
-        """Count bytes before they are parsed, to limit the time and size of headers."""
+        """Count bytes before they are parsed, to limit the time and size of headers.
+
+        Stop to read where they came before the last answer: they could fill the memory.
+        """
+        if connection.phase is Phase.ANSWERING and connection.transport is not None:
+            connection.transport.pause_reading()
+            connection.paused = True
         if connection.phase is not Phase.WAITING or connection.header_bytes < 0:
             return
         if not connection.heard:
@@ -236,6 +246,18 @@ class ConnectionLimiter:
 
         return watch
 
+    async def watch_direct(
+        self, request: web.BaseRequest, handler: DirectHandler
+    ) -> web.StreamResponse | None:
+        """Do the same for a handler without middlewares; None where it has to go through them."""
+        connection = self._of_protocol.get(request.protocol)
+        if connection is None or connection.reserve or not self._begin(connection, request):
+            return None
+        try:
+            return await handler(request)
+        finally:
+            self._answered(connection)
+
     async def sweep(self) -> None:
         """End connections whose time is up, until cancelled."""
         while True:
@@ -267,7 +289,7 @@ class ConnectionLimiter:
             return False
         return now - since > STUCK_SECONDS
 
-    def _begin(self, connection: Connection, request: web.Request) -> bool:
+    def _begin(self, connection: Connection, request: web.BaseRequest) -> bool:
         """Return whether to answer a request, and count it for its client."""
         probe = request.path in _PROBES
         if connection.reserve and not probe:
@@ -310,6 +332,9 @@ class ConnectionLimiter:
         connection.phase = Phase.WAITING
         connection.deadline = loop_time() + self._idle_seconds(connection)
         connection.heard, connection.header_bytes, connection.tail = False, 0, b""
+        if connection.paused and connection.transport is not None:
+            connection.paused = False
+            connection.transport.resume_reading()
 
     def _join(self, connection: Connection, peer: Peer) -> None:
         if not connection.reserve:

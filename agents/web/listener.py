@@ -12,7 +12,7 @@ import resource
 import socket
 import ssl
 import traceback
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -32,6 +32,7 @@ from ldpstream.agents.web.connection_limits import (
     Bounds,
     Connection,
     ConnectionLimiter,
+    DirectHandler,
 )
 
 END_SECONDS: Final = 2.0
@@ -192,10 +193,12 @@ async def listen(
     tls: ssl.SSLContext | None,
     setting: str,
     auto_decompress: bool = True,
+    direct: Mapping[str, DirectHandler] | None = None,
 ) -> AsyncIterator[tuple[str, ConnectionLimiter]]:
     """Serve an application during a block, which gets the URL and the limiter.
 
-    `setting` says where the user sets the address.
+    `setting` says where the user sets the address. `direct` are handlers of POST by the path as it
+    is sent, which are tried before the application, its router and its middlewares.
 
     Raises:
         HttpUnavailableError: where the address cannot be listened on.
@@ -220,6 +223,8 @@ async def listen(
         server = runner.server
         assert server is not None
         server.request_factory = partial(_make_request, server.request_factory)
+        if direct:
+            server.request_handler = _direct_first(direct, limiter, server.request_handler)
         acceptor = Acceptor(server, limiter, tls)
         host, _, port = address.rpartition(":")
         try:
@@ -282,6 +287,47 @@ def _within_files(bounds: Bounds) -> Bounds:
         "(ulimit -n)", fewer, bounds.connections, most, needed,
     )  # fmt: skip
     return replace(bounds, connections=fewer)
+
+
+def _direct_first(
+    direct: Mapping[str, DirectHandler],
+    limiter: ConnectionLimiter,
+    application: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]],
+) -> Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]:
+    async def answer(request: web.BaseRequest) -> web.StreamResponse:
+        handler = direct.get(request.raw_path) if request.method == "POST" else None
+        if handler is not None:
+            response = await limiter.watch_direct(request, handler)
+            if response is not None:
+                return response
+        return await application(request)
+
+    return answer
+
+
+class SentResponse(web.StreamResponse):
+    """A response made beforehand, as the bytes of its headers and its body.
+
+    Where many requests get the same small answer, making it takes longer than all else.
+    """
+
+    def __init__(self, content: bytes) -> None:
+        super().__init__()
+        self._content = content
+
+    @property
+    def keep_alive(self) -> bool:
+        """Say that the connection stays open."""
+        return True
+
+    async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
+        """Send it; a client that has gone does not get it."""
+        if request.transport is not None:
+            request.transport.write(self._content)
+        return None
+
+    async def write_eof(self, data: bytes = b"") -> None:
+        """Do nothing: it is sent."""
 
 
 class _Unreadable(web.BaseRequest):

@@ -35,7 +35,7 @@ class BrokenOffError(BodyRefusedError):
 @dataclass(eq=False)
 class _Arrival:
     peer: str
-    request: web.Request
+    request: web.BaseRequest
     size: int = 0
     gone: bool = False
     pieces: list[bytearray] = field(default_factory=list)
@@ -58,7 +58,7 @@ class Bodies:
         self._peer_bytes: Counter[str] = Counter()
         self.arriving_bytes = 0
 
-    async def read(self, request: web.Request, *, limit_bytes: int) -> bytes:
+    async def read(self, request: web.BaseRequest, *, limit_bytes: int) -> bytes:
         """Return a request's body.
 
         Raises:

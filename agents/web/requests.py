@@ -106,7 +106,7 @@ class Access:
                 f"expected at least {_TOKEN_LENGTH} visible ASCII characters, no space"
             )
 
-    def allows(self, request: web.Request) -> bool:
+    def allows(self, request: web.BaseRequest) -> bool:
         """Return whether a request has the token, in constant time."""
         if self.token is None:
             return True
@@ -130,7 +130,7 @@ class Access:
         if not self.allows(request):
             raise AnswerError(401, "expected the header Authorization: Bearer, and the right token")
 
-    def check_name(self, request: web.Request) -> None:
+    def check_name(self, request: web.BaseRequest) -> None:
         """Refuse a request under a host name that may be somebody else's.
 
         Raises:
