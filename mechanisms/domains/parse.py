@@ -13,10 +13,9 @@ from ldpstream.mechanisms.domains.blocks import (
     consecutive_blocks,
     listed_blocks,
 )
-from ldpstream.mechanisms.domains.interval import Interval
+from ldpstream.mechanisms.domains.interval import Interval, RoundedInterval
 from ldpstream.mechanisms.domains.labels import Labels, read_labels
 from ldpstream.mechanisms.domains.lattice import Grid, Lattice, Size, Sizes
-from ldpstream.mechanisms.domains.rounded_interval import RoundedInterval
 from ldpstream.mechanisms.domains.words import read_words
 
 __all__ = [

@@ -8,8 +8,13 @@ Then `Q h = w` for any v and pi: on level j, which has the probability `pi_j`, `
 the value's own node and 0 for others, so that `u_l` counts `sum_j pi_j p_j/lambda_l = 1` times, and
 all changes and `mean(w)` sum to w. Weights beyond the last value of a dimension repeat the last
 one, so that a constant is decoded without noise.
+
+A pyramid has an array for each level of the tree, with sums and means up and down the tree. It maps
+the depths of each level to an array `(b, 2^d_1, 2^d_2, ..)`: b functions that are constant on its
+nodes. Each sweep goes along one dimension after the other.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -22,20 +27,71 @@ from ldpstream.mechanisms.base.arrays import Floats, Indices
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.design.incidence import Incidence
 from ldpstream.mechanisms.families.tree.hierarchy import Depths, Hierarchy, HierarchyLevel
-from ldpstream.mechanisms.families.tree.pyramid import (
-    Pyramid,
-    add_from_above,
-    add_from_below,
-    keep_changes,
-    means,
-    project_changes,
-)
 from ldpstream.mechanisms.interface.decoder import Statistic
 from ldpstream.mechanisms.interface.symbols import remove_rounding
+
+Pyramid = dict[Depths, Floats]
 
 _MOST_LISTED = 1 << 23
 """Up to this many values times reports, the decoders of all single values are tables."""
 _PART = 1 << 20
+
+
+def means(finest: Floats, heights: Depths) -> Pyramid:
+    """Return the means over the nodes of every level, for functions on the finest level."""
+    pyramid = {heights: finest}
+    for upper, lower, axis in _downward(heights):
+        if upper in pyramid:
+            pyramid[lower] = _halved(pyramid[upper], axis)
+    return pyramid
+
+
+def keep_changes(pyramid: Pyramid, heights: Depths) -> None:
+    """Replace means of nodes by their change from the level above, in every dimension."""
+    for upper, lower, axis in _downward(heights):
+        pyramid[upper] = pyramid[upper] - np.repeat(pyramid[lower], 2, axis=axis)
+
+
+def project_changes(pyramid: Pyramid, heights: Depths) -> None:
+    """Replace each level's functions by their parts that sum to 0 over each parent node."""
+    for upper, _, axis in _downward(heights):
+        parents = _halved(pyramid[upper], axis)
+        pyramid[upper] = pyramid[upper] - np.repeat(parents, 2, axis=axis)
+
+
+def add_from_above(pyramid: Pyramid, heights: Depths) -> None:
+    """Add to each level all levels that are nowhere finer; the finest gets the sum of all."""
+    for upper, lower, axis in reversed(list(_downward(heights))):
+        pyramid[upper] = pyramid[upper] + np.repeat(pyramid[lower], 2, axis=axis)
+
+
+def add_from_below(pyramid: Pyramid, heights: Depths) -> None:
+    """Add to each level the means over its nodes of all levels that are nowhere coarser."""
+    for upper, lower, axis in _downward(heights):
+        pyramid[lower] = pyramid[lower] + _halved(pyramid[upper], axis)
+
+
+def _downward(heights: Depths) -> Iterator[tuple[Depths, Depths, int]]:
+    """Yield each level, the next coarser one along an axis, and that axis of its array.
+
+    Goes axis by axis from the finest level on, so that a sweep uses a level before changing it.
+    """
+    for axis, most in enumerate(heights):
+        for depth in range(most, 0, -1):
+            others = (*heights[:axis], 0, *heights[axis + 1 :])
+            for place in np.ndindex(*(other + 1 for other in others)):
+                upper = (*place[:axis], depth, *place[axis + 1 :])
+                lower = (*place[:axis], depth - 1, *place[axis + 1 :])
+                yield upper, lower, axis + 1
+
+
+def _halved(array: Floats, axis: int) -> Floats:
+    """Return the means of neighbouring pairs along an axis."""
+    shape = array.shape
+    pairs = array.reshape(*shape[:axis], shape[axis] // 2, 2, *shape[axis + 1 :])
+    first, second = np.moveaxis(pairs, axis + 1, 0)
+    halved: Floats = (first + second) * 0.5
+    return halved
 
 
 @dataclass(frozen=True)

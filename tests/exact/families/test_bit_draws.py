@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from ldpstream.mechanisms.exact.entropy import WORD
-from ldpstream.mechanisms.families.l1.bit_rows import packed_bernoulli, unpack
-from ldpstream.mechanisms.families.l1.bits import L1Bits
+from ldpstream.mechanisms.families.l1.bits import L1Bits, packed_bernoulli, unpack
 from tests.seeded import SeededEntropy
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from ldpstream.estimators.estimate import estimate_sets
 from ldpstream.mechanisms import SpecError
-from ldpstream.mechanisms.families.matrix import estimable
-from ldpstream.mechanisms.families.matrix.estimable import PRIMES, EstimableQueries
+from ldpstream.mechanisms.families.matrix import decoder as matrix_decoder
+from ldpstream.mechanisms.families.matrix.decoder import PRIMES, EstimableQueries
 from ldpstream.mechanisms.families.matrix.matrix import Matrix
 from ldpstream.mechanisms.families.matrix.strategy import Strategy
 from ldpstream.mechanisms.policies.matrix import MatrixPolicy
@@ -102,7 +102,7 @@ def test_estimability_is_that_of_the_definition(
     monkeypatch: pytest.MonkeyPatch, seed: int, exact: int
 ):
     """w is estimable iff rank[A; 1; w] = rank[A; 1], and then the decoder reproduces it."""
-    monkeypatch.setattr(estimable, "_EXACT", exact)
+    monkeypatch.setattr(matrix_decoder, "_EXACT", exact)
     rng = np.random.default_rng(seed)
     m, k = int(rng.integers(1, 6)), int(rng.integers(3, 8))
     rows = rng.integers(-2, 3, (m, k))

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from ldpstream.mechanisms import CollectionSpec, SpecError, ValueOutsideDomainError
 from ldpstream.mechanisms.channels.channel import Channel
 from ldpstream.mechanisms.domains.axis import Axis, Numbers, decimal_of
+from ldpstream.mechanisms.domains.interval import round_at_random
 from ldpstream.mechanisms.domains.parse import Interval, RoundedInterval
-from ldpstream.mechanisms.domains.rounded_interval import round_at_random
 from ldpstream.mechanisms.exact.dyadic import budget, exp_bounds
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
