@@ -26,8 +26,8 @@ from ldpstream.agents.config.client_options import (
     protocol,
     settled,
 )
+from ldpstream.agents.config.errors import expected
 from ldpstream.agents.config.hosts import BROKERS_EXPECTED, are_brokers
-from ldpstream.agents.config.query.errors import expected
 
 __all__ = [
     "ClientOptionError",

@@ -14,9 +14,9 @@ from ldpstream.agents.cli.terminal.common import (
 from ldpstream.agents.cli.terminal.errors import FAILED
 from ldpstream.agents.cli.terminal.parameters import Real, Whole
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.config.privacy.central import DELTA, central
 from ldpstream.agents.config.privacy.certificate import certify_collection
 from ldpstream.agents.config.privacy.over_time import charges
+from ldpstream.agents.config.privacy.statement import DELTA, central
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.exact.dyadic import float_above
 from ldpstream.mechanisms.ledger.spread import MAX_SPREAD_WINDOWS

@@ -34,7 +34,7 @@ from ldpstream.agents.config.query.options import KEYS, TOP_LIMIT, EstimateOptio
 from ldpstream.agents.config.tables import AttributeTable, CollectionTable, PublishTable
 from ldpstream.agents.config.topic_names import Topics
 from ldpstream.agents.config.windows import check_devices, read_spread, window_spec
-from ldpstream.agents.state.blocks import blocks_of_reports
+from ldpstream.agents.state.disclosure_groups import blocks_of_reports
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.mechanisms.base.errors import QueryError, SpecError
 from ldpstream.mechanisms.domains.queries import ValueSet, make_set

@@ -4,7 +4,7 @@ from typing import Annotated, Final
 
 from pydantic import BeforeValidator, WithJsonSchema
 
-from ldpstream.agents.config.query.errors import refused
+from ldpstream.agents.config.errors import refused
 from ldpstream.mechanisms.base.times import format_duration, parse_duration
 
 SECOND_MS: Final = 1_000

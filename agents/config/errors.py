@@ -1,16 +1,19 @@
 """Errors of a configuration, and of a request: key, what was expected and what was found."""
 
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final
 
 from pydantic import ValidationError
-from pydantic_core import ErrorDetails
+from pydantic_core import ErrorDetails, PydanticCustomError
 
-from ldpstream.agents.config.query.errors import REFUSED, expected
 from ldpstream.mechanisms.base.checks import unknown
+
+REFUSED: Final = "refused"
+"""The type of pydantic's errors that `refused` makes; `problem` in their context is the text."""
 
 _BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
 _TYPES: Final = {
@@ -32,6 +35,26 @@ _LENGTHS: Final = {
     "string_too_long": "at most",
     "string_too_short": "at least",
 }
+
+
+def expected(what: str, got: object) -> str:
+    """Return `expected WHAT, got GOT`, with `got` as TOML would write it."""
+    return f"expected {what}, got {shown(got)}"
+
+
+def shown(value: object) -> str:
+    """Return a value as TOML would write it, shortened."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    written = json.dumps(value, ensure_ascii=False, default=str)
+    # JSON does not escape all characters that end a line, such as U+0085 or U+2028.
+    text = "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in written)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def refused(what: str, got: object) -> PydanticCustomError:
+    """Return the error that a pydantic validator raises for `expected WHAT, got GOT`."""
+    return PydanticCustomError(REFUSED, "{problem}", {"problem": expected(what, got)})
 
 
 class ConfigError(ValueError):

@@ -6,8 +6,7 @@ from typing import Annotated, Final
 from pydantic import AfterValidator, Field
 
 from ldpstream.agents.config.durations import DAY_MS, SECOND_MS, Duration, PositiveDuration
-from ldpstream.agents.config.errors import ConfigError
-from ldpstream.agents.config.query.errors import refused
+from ldpstream.agents.config.errors import ConfigError, refused
 from ldpstream.agents.config.serving import Address, SecretKey, ServingTable
 from ldpstream.mechanisms.base.times import format_duration
 

@@ -12,9 +12,14 @@ from pydantic import BaseModel, ValidationError
 
 from ldpstream.agents.config.client_options import KafkaConfig, read_options
 from ldpstream.agents.config.collection import CollectionConfig, read_collection, read_spec
-from ldpstream.agents.config.errors import ConfigError, Problems, from_validation, key_path
+from ldpstream.agents.config.errors import (
+    ConfigError,
+    Problems,
+    expected,
+    from_validation,
+    key_path,
+)
 from ldpstream.agents.config.gateway import GatewayConfig
-from ldpstream.agents.config.query.errors import expected
 from ldpstream.agents.config.tables import CollectionTable, FileTable, KafkaTable, known_keys
 from ldpstream.agents.config.topic_names import check_topics
 from ldpstream.agents.config.worker import Shard, WorkerConfig

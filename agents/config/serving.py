@@ -23,9 +23,8 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError, core_schema
 
-from ldpstream.agents.config.errors import ConfigError
+from ldpstream.agents.config.errors import REFUSED, ConfigError, refused
 from ldpstream.agents.config.hosts import is_host, is_port
-from ldpstream.agents.config.query.errors import REFUSED, refused
 from ldpstream.agents.config.secret import EnvironmentSecret, FileSecret, GivenSecret, Secret
 
 Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network

@@ -24,10 +24,10 @@ from ldpstream.agents.config.durations import (
     DurationOrOff,
     PositiveDuration,
 )
+from ldpstream.agents.config.errors import refused
 from ldpstream.agents.config.examples import DOMAIN_SCHEMA, EXAMPLES
 from ldpstream.agents.config.gateway import GatewayConfig
 from ldpstream.agents.config.hosts import BROKERS_EXPECTED, are_brokers
-from ldpstream.agents.config.query.errors import refused
 from ldpstream.agents.config.query.options import SETTINGS, TOP_LIMIT, Projection
 from ldpstream.agents.config.query.settings import Unit
 from ldpstream.agents.config.serving import Table

@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 
-from ldpstream.agents.config.errors import ConfigError, key_path
-from ldpstream.agents.config.query.errors import shown
+from ldpstream.agents.config.errors import ConfigError, key_path, shown
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,8 +12,8 @@ from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Field
 
+from ldpstream.agents.config.errors import refused
 from ldpstream.agents.config.hosts import is_url
-from ldpstream.agents.config.query.errors import refused
 from ldpstream.agents.config.serving import PlacedFile, ServingTable
 
 _MOST_SHARDS: Final = 10_000

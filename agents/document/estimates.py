@@ -1,9 +1,9 @@
 """What every document estimates: its listed values, its ranges, and the numbers of an entry.
 
 Undefined numbers are null. So are those about a part of merged blocks
-(`ldpstream.agents.state.blocks`): these have one common number of reports, which the totals spread
-evenly over their values. That concerns a value in merged blocks, a range or linear query that cuts
-them, and all quantiles, which need every prefix.
+(`ldpstream.agents.state.disclosure_groups`): these have one common number of reports, which the
+totals spread evenly over their values. That concerns a value in merged blocks, a range or linear
+query that cuts them, and all quantiles, which need every prefix.
 """
 
 import math

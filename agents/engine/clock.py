@@ -1,4 +1,4 @@
-"""The clock by which a worker decides: the wall clock, as long as the broker agrees with it.
+"""The clock by which a worker decides, the wall clock while the broker agrees, and its intervals.
 
 Setting a wall clock makes it jump, and decisions made before anybody notices would be final. So
 after a jump, time continues on the monotonic clock until the broker's next timestamp shows which
@@ -21,6 +21,9 @@ _STEP_MS: Final = 500
 """A change of at least this much is a jump; anything less is an adjustment."""
 
 log = logging.getLogger(__name__)
+
+PARTITIONS: Final = 100
+"""Up to this many partitions run at the base interval."""
 
 
 def _wall_ms() -> int:
@@ -147,3 +150,14 @@ class WorkerClock:
             f"{self._limit_ms / 1000:g} s allowed: the worker leaves its partitions to others "
             "until the clock is corrected"
         )
+
+
+def scaled_interval(seconds: float, partitions: int, *, most: float = float("inf")) -> float:
+    """Return the seconds between two rounds over this many partitions, to bound their cost.
+
+    That is `seconds` for up to `PARTITIONS`, proportionally more above, and at most `most`. A
+    consumer asks the broker about all of its partitions at every fetch, a tick visits all owned
+    ones, and every flush writes a commit record for each. For thousands, at the same interval, this
+    would take all of a process's time.
+    """
+    return max(seconds, min(most, seconds * partitions / PARTITIONS))

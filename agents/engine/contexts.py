@@ -4,7 +4,7 @@ from typing import Final
 
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.document.build import final_content
-from ldpstream.agents.engine.interval import scaled_interval
+from ldpstream.agents.engine.clock import scaled_interval
 from ldpstream.agents.state.context import Context
 
 _FINALS_A_STEP: Final = 128

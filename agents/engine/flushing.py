@@ -18,9 +18,8 @@ from ldpstream.agents.broker.producer import LastingProducer
 from ldpstream.agents.broker.refusals import Complaints
 from ldpstream.agents.broker.traces import span
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.engine.clock import Clock
+from ldpstream.agents.engine.clock import PARTITIONS, Clock
 from ldpstream.agents.engine.intake import OwnedPartition, Owner
-from ldpstream.agents.engine.interval import PARTITIONS
 from ldpstream.agents.engine.isolation import run_isolated
 from ldpstream.agents.engine.metrics import Metrics
 from ldpstream.agents.state.flushes import Copy, Flush, Settled

@@ -19,10 +19,9 @@ from ldpstream.agents.broker.health import BrokerWatch, GroupWatch
 from ldpstream.agents.broker.producer import LastingProducer
 from ldpstream.agents.broker.refusals import describe_refused_member
 from ldpstream.agents.broker.topic_settings import wrong_settings
-from ldpstream.agents.engine.clock import WorkerClock
+from ldpstream.agents.engine.clock import WorkerClock, scaled_interval
 from ldpstream.agents.engine.engine import Engine
 from ldpstream.agents.engine.flushing import FlushPace
-from ldpstream.agents.engine.interval import scaled_interval
 from ldpstream.agents.engine.isolation import isolate_errors, run_isolated
 from ldpstream.agents.state.encoding import encode_key, state_prefix
 from ldpstream.agents.state.records import HEAD, Key

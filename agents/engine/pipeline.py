@@ -26,12 +26,11 @@ from ldpstream.agents.broker.producer import LastingProducer
 from ldpstream.agents.broker.refusals import BrokerUnavailableError, explain
 from ldpstream.agents.config import CollectionConfig, Config
 from ldpstream.agents.engine.changelog import ChangelogReader
-from ldpstream.agents.engine.clock import WorkerClock
+from ldpstream.agents.engine.clock import WorkerClock, scaled_interval
 from ldpstream.agents.engine.contexts import make_context, source_wait_ms
 from ldpstream.agents.engine.engine import Engine
 from ldpstream.agents.engine.flushing import Services
 from ldpstream.agents.engine.intake import BatchQueue
-from ldpstream.agents.engine.interval import scaled_interval
 from ldpstream.agents.engine.isolation import isolate_errors, run_isolated
 from ldpstream.agents.engine.metrics import Metrics
 from ldpstream.agents.engine.periodic_tasks import (

@@ -21,7 +21,7 @@ from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
 from ldpstream.agents.broker.health import log_transient_error
-from ldpstream.agents.engine.interval import PARTITIONS, scaled_interval
+from ldpstream.agents.engine.clock import PARTITIONS, scaled_interval
 from ldpstream.agents.state.arrival import UNDATED, Dates
 from ldpstream.agents.state.batch import Record
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from ldpstream.agents.state.blocks import Merged
+from ldpstream.agents.state.disclosure_groups import Merged
 from ldpstream.agents.state.windows import NOTHING_LOST, MissingMessages, WindowSpec
 from ldpstream.mechanisms.interface.mechanism import Statistic
 from ldpstream.mechanisms.wire.spec import CollectionSpec
@@ -44,7 +44,7 @@ class WindowTotals:
       cannot be trusted.
     - `lost` bounds the messages that retention deleted unread and that may belong to the span.
     - `merged`, bool `(blocks,)` or None: of these blocks the statistic has only the total number of
-      reports (`ldpstream.agents.state.blocks`).
+      reports (`ldpstream.agents.state.disclosure_groups`).
     - `waiting`: what the totals lack because of `minimum`, None for nothing.
     - `attributes`: of records with `minimum`, the totals of the reports about each attribute, in
       order; then there is no `statistic` of all. In each of them, `among` is the number of reports
@@ -88,7 +88,7 @@ class Context:
       each attribute (`ldpstream.agents.state.view`), and those of open panes advance at most every
       `release_ms`; None: they hold nothing of open panes.
     - `minimum_block` above 1: answers hold nothing of open panes, and small blocks of a part are
-      merged (`ldpstream.agents.state.blocks`).
+      merged (`ldpstream.agents.state.disclosure_groups`).
     """
 
     spec: CollectionSpec

@@ -44,10 +44,14 @@ from itertools import pairwise
 
 import numpy as np
 
-from ldpstream.agents.state.blocks import add_parts, blocks_of_reports
 from ldpstream.agents.state.cell_encoding import add_chunks
 from ldpstream.agents.state.context import Context, Waiting, WindowTotals
-from ldpstream.agents.state.disclosure_groups import DisclosureGroup, DisclosureGroups
+from ldpstream.agents.state.disclosure_groups import (
+    DisclosureGroup,
+    DisclosureGroups,
+    add_parts,
+    blocks_of_reports,
+)
 from ldpstream.agents.state.replica import (
     BehindError,
     Replica,

@@ -23,8 +23,8 @@ from ldpstream.estimators.projection import known_totals, project_blocks, projec
 from ldpstream.mechanisms.domains.blocks import box_blocks
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from ldpstream.mechanisms.families.block.mechanism import BlockMechanism
+from ldpstream.mechanisms.families.design.mechanism import RandomizedResponse
 from ldpstream.mechanisms.families.design.projective_geometry import ProjectiveGeometry
-from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
 from ldpstream.mechanisms.families.subset.selection import SubsetSelection
 
 Integers = NDArray[np.int64]

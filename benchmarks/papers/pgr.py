@@ -30,7 +30,7 @@ from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.exact.dyadic import budget
 from ldpstream.mechanisms.exact.entropy import Entropy
 from ldpstream.mechanisms.families.design.design import Support
-from ldpstream.mechanisms.families.design.geometry import Geometry
+from ldpstream.mechanisms.families.design.geometry_transform import Geometry
 from ldpstream.mechanisms.families.design.projective_geometry import (
     ProjectiveGeometry,
     choose_geometry,

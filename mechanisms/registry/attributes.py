@@ -19,16 +19,15 @@ import numpy as np
 
 from ldpstream.mechanisms.base.checks import check_keys, describe
 from ldpstream.mechanisms.base.errors import SpecError, within
-from ldpstream.mechanisms.domains.attributes import Attributes
+from ldpstream.mechanisms.domains.attributes import Attributes, Pair
 from ldpstream.mechanisms.domains.base import Domain
 from ldpstream.mechanisms.domains.blocks import Blocks
-from ldpstream.mechanisms.domains.pair import Pair
 from ldpstream.mechanisms.domains.parse import DOMAIN_KEYS, OF_RECORDS, parse_domain
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from ldpstream.mechanisms.families.block.mechanism import BlockMechanism
+from ldpstream.mechanisms.families.design.mechanism import RandomizedResponse
 from ldpstream.mechanisms.families.design.projective_geometry import ProjectiveGeometry
-from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
 from ldpstream.mechanisms.families.sampled.sampled import MOST_ATTRIBUTES, Sampled
 from ldpstream.mechanisms.families.subset.selection import SubsetSelection
 from ldpstream.mechanisms.interface.mechanism import Mechanism

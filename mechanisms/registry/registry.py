@@ -9,8 +9,8 @@ from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.domains.atoms import Atoms
 from ldpstream.mechanisms.families.binary import Binary
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
+from ldpstream.mechanisms.families.design.mechanism import RandomizedResponse
 from ldpstream.mechanisms.families.design.projective_geometry import ProjectiveGeometry
-from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
 from ldpstream.mechanisms.families.groups.high_low import HighLow
 from ldpstream.mechanisms.families.groups.mechanism import SensitiveGroups
 from ldpstream.mechanisms.families.l1.bits import L1Bits

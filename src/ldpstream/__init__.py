@@ -18,11 +18,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ldpstream.agents.cli.plans.model import PlanDocument
-    from ldpstream.agents.cli.python.collections import define_collection, load_collection
     from ldpstream.agents.cli.python.display import plot, to_frame
     from ldpstream.agents.cli.python.plans import certify, plan
     from ldpstream.agents.cli.python.queries import query, windows
-    from ldpstream.agents.cli.python.reports import ReportSet, estimate, privatize, read_reports
+    from ldpstream.agents.cli.python.reports import (
+        ReportSet,
+        define_collection,
+        estimate,
+        load_collection,
+        privatize,
+        read_reports,
+    )
     from ldpstream.agents.config.query.options import EstimateRequest
     from ldpstream.agents.config.query.queries import BoxRequest, LinearRequest
     from ldpstream.agents.document.model import EstimateDocument
@@ -60,9 +66,10 @@ _HOMES = {
     "ldpstream.agents.document.sinks": "store_documents",
     "ldpstream.agents.cli.plans.model": "PlanDocument",
     "ldpstream.agents.cli.python.queries": "query windows",
-    "ldpstream.agents.cli.python.collections": "define_collection load_collection",
     "ldpstream.agents.cli.python.plans": "certify plan",
-    "ldpstream.agents.cli.python.reports": "ReportSet estimate privatize read_reports",
+    "ldpstream.agents.cli.python.reports": (
+        "ReportSet define_collection estimate load_collection privatize read_reports"
+    ),
     "ldpstream.agents.cli.python.display": "plot to_frame",
     "ldpstream.agents.config.query.options": "EstimateRequest",
     "ldpstream.agents.config.query.queries": "BoxRequest LinearRequest",

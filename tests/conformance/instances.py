@@ -11,9 +11,9 @@ from ldpstream.mechanisms.channels.designed import load_channel
 from ldpstream.mechanisms.domains.blocks import Blocks, box_blocks
 from ldpstream.mechanisms.families.binary import Binary
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
-from ldpstream.mechanisms.families.design.geometry import Geometry
+from ldpstream.mechanisms.families.design.geometry_transform import Geometry
+from ldpstream.mechanisms.families.design.mechanism import RandomizedResponse
 from ldpstream.mechanisms.families.design.projective_geometry import ProjectiveGeometry
-from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
 from ldpstream.mechanisms.families.groups.designs import GroupDesign
 from ldpstream.mechanisms.families.groups.high_low import HighLow
 from ldpstream.mechanisms.families.groups.mechanism import (

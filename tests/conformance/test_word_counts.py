@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ldpstream.mechanisms.exact.entropy import Entropy
-from ldpstream.mechanisms.families.design.geometry import Geometry
+from ldpstream.mechanisms.families.design.geometry_transform import Geometry
 from ldpstream.mechanisms.families.design.projective_geometry import ProjectiveGeometry
 from ldpstream.mechanisms.families.sampled.sampled import Sampled
 from ldpstream.mechanisms.families.tree.tree import Tree

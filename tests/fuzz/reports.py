@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from ldpstream.mechanisms.families.l1.bits import L1Bits
 from ldpstream.mechanisms.families.matrix.matrix import Matrix
-from ldpstream.mechanisms.families.subset.reports import SubsetReports
+from ldpstream.mechanisms.families.subset.selection import SubsetReports
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 
 

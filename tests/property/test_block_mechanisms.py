@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from ldpstream.mechanisms import Blocks
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from ldpstream.mechanisms.families.block.mechanism import BlockMechanism
+from ldpstream.mechanisms.families.design.mechanism import RandomizedResponse
 from ldpstream.mechanisms.families.design.projective_geometry import ProjectiveGeometry
-from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
 from ldpstream.mechanisms.families.subset.selection import SubsetSelection
 from tests.exact.block_reference import REFERENCES
 from tests.exact.enumeration import accumulated

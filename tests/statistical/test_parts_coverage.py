@@ -16,7 +16,7 @@ from ldpstream.estimators.bounds.bounded import bound
 from ldpstream.estimators.bounds.options import Options, sampling_among
 from ldpstream.estimators.estimate import estimate_values, value_sums
 from ldpstream.mechanisms.domains.blocks import Blocks
-from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
+from ldpstream.mechanisms.families.design.mechanism import RandomizedResponse
 
 CHECKS, REPETITIONS = 500, 300
 TAIL = 1e-6 / CHECKS

@@ -1,7 +1,8 @@
 """Reports as one object: draw them from values, save and read them, add and estimate them.
 
 Values and times are as users have them: lists, numpy arrays, columns of pandas, pyarrow or polars.
-Only numpy is imported: the other libraries' objects convert themselves.
+Only numpy is imported: the other libraries' objects convert themselves. Their collection is read
+from a configuration file, or defined in place.
 """
 
 from collections.abc import Sequence
@@ -19,6 +20,8 @@ from ldpstream.agents.cli.terminal.errors import Refused
 from ldpstream.agents.cli.terminal.reports import read_reports as read_lines
 from ldpstream.agents.cli.terminal.reports import write_reports as write_lines
 from ldpstream.agents.config.collection import CollectionConfig
+from ldpstream.agents.config.errors import ConfigError
+from ldpstream.agents.config.load import load_config, read_config
 from ldpstream.agents.config.query.options import EstimateRequest
 from ldpstream.agents.document.build import build_document
 from ldpstream.agents.document.model import EstimateDocument
@@ -37,6 +40,35 @@ _WHOLE: Final = 2.0**53
 
 Labels: TypeAlias = Sequence[Any] | NDArray[Any]
 _CHUNK = 100_000
+
+
+def load_collection(path: str | Path, name: str) -> CollectionConfig:
+    """Return one collection of a configuration file.
+
+    Raises:
+        ConfigError: a ValueError that names the file, the key and what was expected.
+    """
+    collections = load_config(path).collections
+    if name not in collections:
+        names = ", ".join(collections)
+        raise ConfigError("collection", f"expected one of {names}, got {name}", file=str(path))
+    return collections[name]
+
+
+def define_collection(name: str, **keys: Any) -> CollectionConfig:
+    """Return a collection, with the keys of a `[collection.NAME]` table as keywords.
+
+    >>> define_collection("modes", mechanism="high-low", epsilon=1.0, sensitive=["bus"],
+    ...     domain={"values": ["bus", "car"]}).spec.domain.size
+    2
+
+    Paths in keys are relative to the working directory.
+
+    Raises:
+        ConfigError: a ValueError that names the key and what was expected.
+    """
+    config = read_config({"collection": {name: keys}}, base=Path(), environment={})
+    return config.collections[name]
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,12 +4,13 @@
 smaller than it is.
 """
 
-from ldpstream.agents.config.privacy.central import Central, central
 from ldpstream.agents.config.privacy.factors import factor_text, nominal_warning, round_up
 from ldpstream.agents.config.privacy.over_time import limit_of, losses_over_time
 from ldpstream.agents.config.privacy.statement import (
     YEAR_MS,
+    Central,
     Privacy,
+    central,
     hold_sentence,
     minimum_sentence,
     privacy_statement,

@@ -1,16 +1,34 @@
-"""The privacy statement of a collection: its policy in plain sentences."""
+"""The privacy statement of a collection: its policy in plain sentences.
 
+With a minimum, documents publish sums of at least as many reports, so each hides among the others:
+it loses less against those who see only documents (docs/theory.md, section 10).
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
 from typing import Final, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from ldpstream.agents.config.privacy.factors import factor_text, round_up
 from ldpstream.agents.config.privacy.policies import epsilon_text, policy_sentences
+from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.times import format_duration
+from ldpstream.mechanisms.channels.amplified import Amplified, amplified
 from ldpstream.mechanisms.domains.atoms import Atoms
 from ldpstream.mechanisms.domains.words import Words
+from ldpstream.mechanisms.exact.dyadic import float_above
+from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.wire.hold import Hold
 from ldpstream.mechanisms.wire.spec import CollectionSpec
+
+DELTA: Final = 1e-8
+TRUST: Final = (
+    "That holds only against those who see nothing but published documents. Whoever reads the "
+    "topic, its copies or the changelog, or runs broker, gateway or workers, sees single reports, "
+    "and learns what they tell. Forged reports, and those of devices that the reader knows, hide "
+    "nobody: only the others count."
+)
 
 YEAR_MS: Final = 365 * 86_400_000
 _REPEATED: Final = (
@@ -24,6 +42,51 @@ _DRAWN_ONCE: Final = "This holds for each report by itself."
 
 Limit: TypeAlias = Literal["spread", "hold", "words"]
 """What keeps a device with a ledger from one charge in every window."""
+
+
+@dataclass(frozen=True)
+class Central:
+    """What one of at least `reports` reports loses, by budget; at least one entry."""
+
+    reports: int
+    delta: float
+    losses: tuple[Amplified, ...]
+
+    @property
+    def epsilon(self) -> float:
+        """The largest loss of any two values that the policy protects from each other."""
+        return max(loss.epsilon for loss in self.losses)
+
+    def to_json(self) -> Json:
+        """Return the losses by budget, and against whom they hold."""
+        losses: list[Json] = [
+            {"budget": float_above(loss.budget), "epsilon": loss.epsilon, "bound": loss.bound}
+            for loss in self.losses
+        ]
+        return {"reports": self.reports, "delta": self.delta, "losses": losses, "trust": TRUST}
+
+    def sentence(self) -> str:
+        """Return the loss in words."""
+        budget = max(loss.budget for loss in self.losses)
+        exponent = Fraction(self.epsilon)
+        return (
+            f"Published documents are about {self.reports:,} or more reports together, so they "
+            "tell less about each: two values that a report hides up to a factor of "
+            f"{factor_text(budget)} are hidden up to a factor of {factor_text(exponent)} "
+            f"(epsilon {round_up(exponent, 4)}), except with probability {self.delta:g}. {TRUST}"
+        )
+
+
+def central(mechanism: Mechanism, *, reports: int, delta: float = DELTA) -> Central | None:
+    """Return what one of this many reports, all of one disclosed block, loses in their sum.
+
+    None where no bound is known: for most families, channels with more than 64 values.
+    """
+    losses = tuple(
+        amplified(blankets, budget=budget, reports=reports, delta=delta)
+        for budget, blankets in sorted(mechanism.blankets().items())
+    )
+    return Central(reports, delta, losses) if losses else None
 
 
 class LossOverTime(BaseModel):

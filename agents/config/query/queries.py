@@ -10,7 +10,7 @@ from typing import Annotated, Final
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
-from ldpstream.agents.config.query.errors import refused
+from ldpstream.agents.config.errors import refused
 from ldpstream.mechanisms.base.errors import QueryError
 from ldpstream.mechanisms.base.numbers import read_number, trimmed
 from ldpstream.mechanisms.domains.atoms import Atoms

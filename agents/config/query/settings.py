@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, WithJsonSchema
 
-from ldpstream.agents.config.query.errors import refused
+from ldpstream.agents.config.errors import refused
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.errors import QueryError
 from ldpstream.mechanisms.base.numbers import read_number, read_whole

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.arrays import Indices
 from ldpstream.mechanisms.exact.walsh import Number, positive, walsh_hadamard
-from ldpstream.mechanisms.families.design.geometry import Geometry
-from ldpstream.mechanisms.families.design.geometry_transform import hyperplane_sums
+from ldpstream.mechanisms.families.design.geometry_transform import Geometry, hyperplane_sums
 
 _MOST_LISTED: Final = 1 << 13
 """Up to this many points times supporting reports, sums are taken point by point."""

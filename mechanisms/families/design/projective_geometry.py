@@ -25,7 +25,7 @@ from ldpstream.mechanisms.base.arrays import Bools, Floats, Integers
 from ldpstream.mechanisms.exact.dyadic import budget, exp_floor, set_threshold
 from ldpstream.mechanisms.exact.entropy import Entropy, bernoulli_each, uniform_below
 from ldpstream.mechanisms.families.design.design import SymmetricDesign
-from ldpstream.mechanisms.families.design.geometry import Geometry
+from ldpstream.mechanisms.families.design.geometry_transform import Geometry
 from ldpstream.mechanisms.families.design.incidence import OWN, Hyperplanes, Incidence
 from ldpstream.mechanisms.families.design.mechanism import DesignMechanism
 from ldpstream.mechanisms.interface.mechanism import Json, Reports

@@ -17,10 +17,10 @@ from ldpstream.mechanisms.base.arrays import Floats
 from ldpstream.mechanisms.exact.dyadic import exp_floor
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.design.design import SymmetricDesign
-from ldpstream.mechanisms.families.design.geometry import Geometry
+from ldpstream.mechanisms.families.design.geometry_transform import Geometry
 from ldpstream.mechanisms.families.design.incidence import OWN, Incidence, hyperplanes
 from ldpstream.mechanisms.families.subset.selection import MAX_BLOCK
-from ldpstream.mechanisms.families.tree.node_channel import small_spaces
+from ldpstream.mechanisms.families.tree.hierarchy import small_spaces
 
 DEFAULT_SHARE: Final = 0.3
 """The share of users with a sensitive value for which designs are compared by default."""

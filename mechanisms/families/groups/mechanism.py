@@ -36,7 +36,7 @@ from ldpstream.mechanisms.families.groups.decoder import (
 )
 from ldpstream.mechanisms.families.groups.designs import DEFAULT_SHARE, GroupDesign, choose_design
 from ldpstream.mechanisms.families.groups.sensitive import SensitiveMechanism
-from ldpstream.mechanisms.families.subset.reports import SubsetReports
+from ldpstream.mechanisms.families.subset.selection import SubsetReports
 from ldpstream.mechanisms.families.subset.subsets import SubsetLayout, Subsets, draw_subsets
 from ldpstream.mechanisms.interface.mechanism import Reports
 from ldpstream.mechanisms.interface.settings import Settings

@@ -8,6 +8,7 @@ works inside blocks, rounds the probability toward privacy, and chooses d by the
 follows.
 """
 
+from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -29,7 +30,6 @@ from ldpstream.mechanisms.exact.dyadic import budget
 from ldpstream.mechanisms.exact.entropy import Entropy, bernoulli_each, bernoulli_rational
 from ldpstream.mechanisms.families.block.mechanism import BlockMechanism
 from ldpstream.mechanisms.families.subset.decoder import SubsetDecoder
-from ldpstream.mechanisms.families.subset.reports import SubsetReports
 from ldpstream.mechanisms.families.subset.subsets import (
     Payload,
     SubsetLayout,
@@ -39,10 +39,76 @@ from ldpstream.mechanisms.families.subset.subsets import (
     stronger_subsets,
 )
 from ldpstream.mechanisms.interface.chain import Chain, blend_of, read_larger
-from ldpstream.mechanisms.interface.mechanism import Reports
+from ldpstream.mechanisms.interface.mechanism import Mechanism, Reports, Statistic
 
 MAX_BLOCK = 8192
 """Largest block: a report holds a bit, and a draw takes a random key, for each of its values."""
+
+
+class SubsetReports(Mechanism):
+    """Encoding and statistic shared by all mechanisms that report a block and a subset of it."""
+
+    @property
+    @abstractmethod
+    def subsets(self) -> Sequence[Subsets]:
+        """The subsets of each different size of block, by ascending size."""
+
+    @property
+    @abstractmethod
+    def layout(self) -> SubsetLayout:
+        """The form of reports and statistics."""
+
+    @property
+    @abstractmethod
+    def entries(self) -> int:
+        """Number of probabilities of the channel, which may exceed the range of floats."""
+
+    @property
+    def report_bytes(self) -> int:
+        """Length of a report: the block's number, and a bit for each value of the largest block."""
+        return self.layout.report_bytes
+
+    @property
+    def report_bits(self) -> int:
+        """Number of bits in use: those of the block's number, and one for each value."""
+        return (self.layout.blocks.count - 1).bit_length() + int(self.layout.blocks.sizes.max())
+
+    @property
+    def statistic_size(self) -> int:
+        """Length of the statistic: one count for each value and one for each block."""
+        return self.size + self.layout.blocks.count
+
+    def possible_reports(self) -> Reports:
+        """Return all reports, block by block, with subsets in lexicographic order of their places.
+
+        Raises:
+            ValueError: if the channel holds more than 2^20 probabilities.
+        """
+        refuse_large(self.size, self.entries)
+        rows = []
+        for block, kind in enumerate(self.layout.kinds.tolist()):
+            subsets = self.subsets[kind]
+            members = np.array(list(combinations(range(subsets.size), subsets.chosen)))
+            taken = np.zeros((len(members), subsets.size), dtype=np.bool_)
+            np.put_along_axis(taken, members, values=True, axis=1)
+            numbers = np.full(len(members), block, dtype=np.int64)
+            rows.append(self.layout.write(numbers, self.layout.pack(taken)))
+        return np.concatenate(rows)
+
+    def encode(self, reports: Reports) -> NDArray[np.uint8]:
+        encoded: NDArray[np.uint8] = reports
+        return encoded
+
+    def decode(self, payload: NDArray[np.uint8]) -> tuple[Reports, NDArray[np.bool_]]:
+        """Return the rows unchanged, and which of them are reports, bool `(n,)`.
+
+        In a report the block exists, and the mask holds d bits, all of values of the block.
+        """
+        return payload, self.layout.valid(payload)
+
+    def accumulate(self, statistic: Statistic, reports: Reports) -> None:
+        if len(reports):
+            statistic += self.layout.count(reports)
 
 
 @dataclass(frozen=True)

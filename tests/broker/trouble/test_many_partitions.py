@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ldpstream.agents.engine.interval import PARTITIONS
+from ldpstream.agents.engine.clock import PARTITIONS
 from tests.broker.conftest import on_one_broker
 from tests.brokers import Broker
 from tests.lab import START_MS, Lab

@@ -20,7 +20,7 @@ from ldpstream.estimators.quantiles.quantiles import estimate_quantiles, invert
 from ldpstream.estimators.queries import indicator, prepare_queries
 from ldpstream.mechanisms.base.arrays import map_arrays
 from ldpstream.mechanisms.domains.blocks import Blocks
-from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
+from ldpstream.mechanisms.families.design.mechanism import RandomizedResponse
 from ldpstream.mechanisms.families.lip.domain import Prior
 from ldpstream.mechanisms.families.lip.lip import Lip
 from ldpstream.mechanisms.families.sampled.sampled import Sampled

@@ -8,7 +8,7 @@ import pytest
 from ldpstream.estimators.estimate import estimate_sets, estimate_values
 from ldpstream.estimators.weights import estimate_linear
 from ldpstream.mechanisms.domains.blocks import Blocks
-from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
+from ldpstream.mechanisms.families.design.mechanism import RandomizedResponse
 from ldpstream.mechanisms.families.groups.high_low import HighLow
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from ldpstream.mechanisms.interface.mechanism import Mechanism

@@ -23,7 +23,7 @@ from ldpstream.estimators.bounds.types import Estimate
 from ldpstream.estimators.estimate import estimate_sets, estimate_values
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
-from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
+from ldpstream.mechanisms.families.design.mechanism import RandomizedResponse
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 
 Floats = NDArray[np.float64]

@@ -11,9 +11,8 @@ import pytest
 
 from ldpstream.mechanisms import Blocks
 from ldpstream.mechanisms.exact.entropy import WORD
-from ldpstream.mechanisms.families.design.mechanism import DesignMechanism
+from ldpstream.mechanisms.families.design.mechanism import DesignMechanism, RandomizedResponse
 from ldpstream.mechanisms.families.design.projective_geometry import ProjectiveGeometry
-from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
 from tests.exact.enumeration import Scripted
 
 UNEQUAL = Blocks(np.array([2, 0, 1, 1, 2, 3, 2, 2, 2, 1, 4, 4]))

@@ -11,13 +11,12 @@ from ldpstream.mechanisms.exact.dyadic import budget, exp_bounds, set_threshold
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from ldpstream.mechanisms.families.design.design import DesignLayout, SymmetricDesign
-from ldpstream.mechanisms.families.design.geometry import Geometry
-from ldpstream.mechanisms.families.design.mechanism import DesignMechanism
+from ldpstream.mechanisms.families.design.geometry_transform import Geometry
+from ldpstream.mechanisms.families.design.mechanism import DesignMechanism, RandomizedResponse
 from ldpstream.mechanisms.families.design.projective_geometry import (
     ProjectiveGeometry,
     hyperplane_design,
 )
-from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
 from tests.exact.enumeration import predicted_value_variances, rows_of
 
 

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from ldpstream.mechanisms.exact.dyadic import budget
-from ldpstream.mechanisms.families.design.geometry import Geometry
-from ldpstream.mechanisms.families.design.geometry_transform import hyperplane_sums
+from ldpstream.mechanisms.families.design.geometry_transform import Geometry, hyperplane_sums
 from ldpstream.mechanisms.families.design.projective_geometry import (
     choose_geometry,
     hyperplane_design,

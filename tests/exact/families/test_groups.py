@@ -9,7 +9,7 @@ import pytest
 
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.exact.dyadic import exp_bounds
-from ldpstream.mechanisms.families.design.geometry import Geometry
+from ldpstream.mechanisms.families.design.geometry_transform import Geometry
 from ldpstream.mechanisms.families.groups.designs import GroupDesign, choose_design
 from ldpstream.mechanisms.families.groups.high_low import HighLow
 from ldpstream.mechanisms.families.groups.mechanism import (

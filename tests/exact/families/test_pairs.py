@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ldpstream.mechanisms import CollectionSpec, SpecError, ValueOutsideDomainError
-from ldpstream.mechanisms.domains.pair import Pair
+from ldpstream.mechanisms.domains.attributes import Pair
 from ldpstream.mechanisms.exact.dyadic import exp_bounds
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.interface.mechanism import Mechanism

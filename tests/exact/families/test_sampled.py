@@ -13,7 +13,7 @@ from ldpstream.mechanisms import CollectionSpec, SpecError, ValueOutsideDomainEr
 from ldpstream.mechanisms.domains.attributes import Columns
 from ldpstream.mechanisms.exact.dyadic import exp_bounds
 from ldpstream.mechanisms.exact.entropy import WORD
-from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
+from ldpstream.mechanisms.families.design.mechanism import RandomizedResponse
 from ldpstream.mechanisms.families.sampled.sampled import Sampled
 from ldpstream.mechanisms.ledger import Ledger
 from ldpstream.mechanisms.policies.policy import BlockPolicy

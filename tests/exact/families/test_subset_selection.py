@@ -10,7 +10,7 @@ import pytest
 
 from ldpstream.mechanisms import Blocks, SpecError
 from ldpstream.mechanisms.exact.entropy import WORD
-from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
+from ldpstream.mechanisms.families.design.mechanism import RandomizedResponse
 from ldpstream.mechanisms.families.subset.selection import MAX_BLOCK, SubsetSelection
 from ldpstream.mechanisms.families.subset.subsets import best_subsets, draw_subsets
 from tests.conformance.instances import UNEQUAL

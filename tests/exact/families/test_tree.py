@@ -16,11 +16,12 @@ from ldpstream.mechanisms.families.design.design import SymmetricDesign
 from ldpstream.mechanisms.families.tree.hierarchy import (
     Hierarchy,
     HierarchyLevel,
+    NodeChannel,
+    choose_channel,
     equal_probabilities,
     level_probabilities,
 )
 from ldpstream.mechanisms.families.tree.hierarchy_decoder import HierarchyDecoder
-from ldpstream.mechanisms.families.tree.node_channel import NodeChannel, choose_channel
 from ldpstream.mechanisms.families.tree.tree import Tree
 from ldpstream.mechanisms.families.tree.workload import Box, height, mean_squares
 from tests.exact.enumeration import boxes

@@ -22,7 +22,7 @@ from ldpstream.mechanisms.channels.designed import certify_prior
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.domains.queries import range_values
 from ldpstream.mechanisms.families.binary import Binary
-from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
+from ldpstream.mechanisms.families.design.mechanism import RandomizedResponse
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from ldpstream.mechanisms.families.lip.domain import Prior
 from ldpstream.mechanisms.families.lip.lip import Lip

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.domains.blocks import Blocks, box_blocks
 from ldpstream.mechanisms.exact.dyadic import budget, exp_floor, float_below
-from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
+from ldpstream.mechanisms.families.design.mechanism import RandomizedResponse
 from ldpstream.mechanisms.families.lip.lip import Lip
 from ldpstream.mechanisms.policies.graph import GraphPolicy
 from ldpstream.mechanisms.policies.implication import implies

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from ldpstream.agents.cli.demonstration.summary import DemoSummary, print_summary
+from ldpstream.agents.cli.demonstration.run import DemoSummary, print_summary
 from ldpstream.agents.cli.demonstration.visits import (
     BLOCKS,
     COLLECTION,

@@ -16,9 +16,9 @@ from ldpstream.agents.config.query.options import EstimateOptions
 from ldpstream.agents.document.build import build_document
 from ldpstream.agents.document.flat import HEADER, document_rows
 from ldpstream.agents.document.model import MergedBlocks
-from ldpstream.agents.state.blocks import add_parts, merged_blocks
 from ldpstream.agents.state.cell_encoding import encode_chunk
 from ldpstream.agents.state.context import WindowTotals
+from ldpstream.agents.state.disclosure_groups import add_parts, merged_blocks
 from ldpstream.agents.state.view import Snapshot, add_up
 from ldpstream.agents.web import build_http
 from ldpstream.agents.web.computation import Job

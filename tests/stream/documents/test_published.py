@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ldpstream.agents.config import CollectionConfig, ConfigError
-from ldpstream.agents.config.privacy.central import TRUST
+from ldpstream.agents.config.privacy.statement import TRUST
 from ldpstream.agents.document.build import build_document
 from ldpstream.agents.engine.contexts import make_context
 from ldpstream.agents.state.context import WindowTotals

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from aiokafka.errors import KafkaError, MessageSizeTooLargeError
 
-from ldpstream.agents.broker.delivery import Acknowledged, Delivery
+from ldpstream.agents.cli.send import Acknowledged, Delivery
 
 
 class FakeBatch:

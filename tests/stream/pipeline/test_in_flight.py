@@ -7,9 +7,9 @@ from typing import Any, cast
 import pytest
 from aiokafka.errors import KafkaError, MessageSizeTooLargeError, RequestTimedOutError
 
+from ldpstream.agents.engine.clock import PARTITIONS
 from ldpstream.agents.engine.flushing import FLUSH_SECONDS, FlushPace, InFlightFlushes, Services
 from ldpstream.agents.engine.intake import OwnedPartition
-from ldpstream.agents.engine.interval import PARTITIONS
 from ldpstream.agents.state.flushes import Settled
 from tests.stream.owning import Holder
 from tests.stream.serving import read_city

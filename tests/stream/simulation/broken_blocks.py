@@ -7,8 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from ldpstream.agents.state import blocks
-from ldpstream.agents.state.blocks import Merged, add_parts
+from ldpstream.agents.state.disclosure_groups import Merged, add_parts, blocks_of_reports
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.releases import Releases
 from ldpstream.agents.state.replica import Replica
@@ -18,7 +17,7 @@ from ldpstream.mechanisms.interface.mechanism import Statistic
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 from tests.stream.simulation.curious_blocks import BlockWorld
 
-_MERGED: Final = "ldpstream.agents.state.blocks.merged_blocks"
+_MERGED: Final = "ldpstream.agents.state.disclosure_groups.merged_blocks"
 
 Masked = tuple[Statistic, Merged | None]
 
@@ -56,7 +55,7 @@ class OfTheLastPart(BlockWorld):
         _, merged = add_parts(spec, minimum, taken[-1:])
         total = sum(taken, spec.mechanism.empty())
         if merged is not None:
-            hidden = merged[blocks.blocks_of_reports(spec)]
+            hidden = merged[blocks_of_reports(spec)]
             total[hidden], total[np.argmax(hidden)] = 0, total[hidden].sum()
         return total, merged
 

@@ -20,9 +20,9 @@ from unittest.mock import patch
 
 import numpy as np
 
-from ldpstream.agents.state.blocks import Merged, add_parts
 from ldpstream.agents.state.closing import Publication
 from ldpstream.agents.state.context import Context, WindowTotals
+from ldpstream.agents.state.disclosure_groups import Merged, add_parts
 from ldpstream.mechanisms.interface.mechanism import Statistic
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 from tests.stream.simulation.curious import (
