@@ -1,7 +1,5 @@
 """`ldpstream plan`: compare every mechanism that satisfies a collection's policy."""
 
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any, Final, get_args
 
 import click
@@ -16,7 +14,6 @@ from ldpstream.estimators.planning.choices import (
     Objective,
 )
 from ldpstream.mechanisms.base.errors import SpecError
-from ldpstream.mechanisms.base.lazy import brought
 from ldpstream.mechanisms.ledger.spent import read_budget
 from ldpstream.mechanisms.ledger.spread import MAX_SPREAD_WINDOWS
 
@@ -87,7 +84,6 @@ _UNIFORM: Final = "uniform"
     metavar="NAME",
     help="Of records: plan this attribute; without it, plan how often each is drawn.",
 )
-@click.option("--plot", metavar="FILE.png", help="Draw error against respondents and budget.")
 @click.option("--json", "as_json", is_flag=True, help="Print the plan as one JSON document.")
 @click.argument("name")
 def plan(
@@ -96,7 +92,6 @@ def plan(
     *,
     attribute: str | None,
     budget: str | None,
-    plot: str | None,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -105,8 +100,6 @@ def plan(
     Predicts the standard errors of its ranges, quantiles and values, and the cost of a report, of
     the state and of decoding. Errors are those of the estimators that would run, untuned.
     """
-    if plot is not None:
-        _check_picture(plot)
     if options["channel_file"] is not None and options["search_seconds"] == 0.0:
         raise Refused("--search: expected some seconds with --optimise, got 0")
     if (options["windows"] is None) != (budget is None):
@@ -126,14 +119,5 @@ def plan(
     run_plan(
         PlanRequest(collection=collection, budget=allowed, **options),
         attribute=attribute,
-        plot=plot,
         as_json=as_json,
     )
-
-
-def _check_picture(plot: str) -> None:
-    """Refuse a picture that cannot be drawn, before any work is done."""
-    if Path(plot).suffix.lower() != ".png":
-        raise Refused(f"--plot: expected a file that ends in .png, got {plot}")
-    if find_spec("matplotlib") is None:
-        raise Refused(f"--plot: expected {brought('matplotlib', 'plots')}")

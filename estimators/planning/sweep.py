@@ -1,7 +1,6 @@
 """Predicted errors over a range of budgets, with every mechanism proposed for each budget."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,24 +18,9 @@ from ldpstream.mechanisms.registry.proposals import Proposal, propose
 
 SWEPT_QUERIES = 128
 """Most queries of the objective, thinned because a sweep predicts them at every budget."""
-_FACTORS: tuple[float, ...] = tuple(np.geomspace(0.1, 4.0, 13).tolist())
-"""The factors of the budgets, evenly spaced in the logarithm."""
 
 Key = tuple[str, str]
 """A mechanism id and the proposal's variant, which identify a mechanism across budgets."""
-
-
-@dataclass(frozen=True, eq=False)
-class Sweep:
-    """Variances for one report by factor, float64 `(factors,)`, NaN if nothing is proposed.
-
-    `queries` out of `total` queries of the objective were predicted.
-    """
-
-    factors: Floats
-    variances: dict[Key, Floats]
-    queries: int
-    total: int
 
 
 def sweep(
@@ -45,24 +29,24 @@ def sweep(
     workload: PlannedWorkload,
     candidates: Sequence[Candidate],
     *,
-    factors: Sequence[float] = _FACTORS,
+    factors: Sequence[float],
     say: Callable[[str], object] = str,
-) -> Sweep | None:
+) -> dict[Key, Floats]:
     """Predict the candidates that are proposed for the policy with its budgets times each factor.
 
-    None if the policy's budgets are not free parameters. The objective's queries are thinned.
-    Progress is reported to `say`.
+    Returns variances for one report by factor, float64 `(factors,)`, NaN if nothing is proposed;
+    none at all if the policy's budgets are not free parameters. The objective's queries are
+    thinned. Progress is reported to `say`.
     """
     progress = Progress(say)
-    queries = workload.sorting_queries
-    thinned = queries.thin(SWEPT_QUERIES)
+    thinned = workload.sorting_queries.thin(SWEPT_QUERIES)
     keys = {(c.mechanism.id, c.variant) for c in candidates}
     variances = {key: np.full(len(factors), np.nan) for key in sorted(keys)}
     for place, factor in enumerate(factors):
         try:
             changed = policy.scaled(factor)
         except SpecError:
-            return None
+            return {}
         for proposal in _satisfying(changed, domain):
             key = proposal.mechanism.id, proposal.variant
             if key in variances:
@@ -70,8 +54,7 @@ def sweep(
                 each = query_variances(proposal.mechanism, thinned, workload.shares, progress)
                 mean = mean_variance(each, thinned, workload)
                 variances[key][place] = mean
-    known = {key: row for key, row in variances.items() if not np.isnan(row).all()}
-    return Sweep(np.array(factors), known, thinned.count, queries.total)
+    return {key: row for key, row in variances.items() if not np.isnan(row).all()}
 
 
 def _satisfying(policy: Policy, domain: Domain) -> Iterator[Proposal]:

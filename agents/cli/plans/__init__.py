@@ -1,1 +1,1 @@
-"""Plans as documents, tables and plots."""
+"""Plans as documents and tables."""

@@ -24,17 +24,14 @@ from ldpstream.agents.cli.terminal.tables import table_console
 from ldpstream.estimators.design.cone import DesignError
 from ldpstream.estimators.design.optimise import Design
 from ldpstream.estimators.design.realise import write_channel
-from ldpstream.estimators.planning.sweep import Sweep, sweep
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.domains.base import Domain
 
 
-def run_plan(
-    request: PlanRequest, *, attribute: str | None, plot: str | None, as_json: bool
-) -> None:
-    """Compare the mechanisms for a collection, write the files that are requested, and print.
+def run_plan(request: PlanRequest, *, attribute: str | None, as_json: bool) -> None:
+    """Compare the mechanisms for a collection, write the best channel if requested, and print.
 
-    `attribute` is the attribute of records to plan, and `plot` the file of a picture.
+    `attribute` is the attribute of records to plan.
 
     Raises:
         Refused: naming the impossible option.
@@ -45,7 +42,6 @@ def run_plan(
             "--optimise": request.channel_file,
             "--width": request.width,
             "--windows": request.windows,
-            "--plot": plot,
         }
         _plan_records(request, options, as_json=as_json)
         return
@@ -57,21 +53,10 @@ def run_plan(
     # Thousands of values take a while: show the progress on a terminal.
     with Console(stderr=True).status(f"planning: {request.collection.name}") as status:
         plan = _make(request, status.update)
-        swept = None
-        if plot is not None:
-            swept = sweep(
-                request.policy,
-                request.spec.domain,
-                request.workload,
-                plan.comparison.candidates,
-                say=status.update,
-            )
-    # Files first: a reader of the output, such as `head`, may exit before its end.
+    # The file first: a reader of the output, such as `head`, may exit before its end.
     design = None if plan.optimum is None else plan.optimum.design
     if request.channel_file is not None and design is not None:
         _write(design, request.channel_file)
-    if plot is not None:
-        _draw(plan, swept, plot)
     if as_json:
         print_data(plan.document.to_json())
         return
@@ -143,13 +128,3 @@ def _write(design: Design, file: str | Path) -> None:
         f'"optimal" and channel = "{Path(file).name}"'
     )
     click.echo(f"{file}: written, {channel.outputs} reports; {use}", err=True)
-
-
-def _draw(plan: Plan, swept: Sweep | None, plot: str) -> None:
-    from ldpstream.agents.cli.plans.picture import draw_plan
-
-    try:
-        draw_plan(plan, swept, Path(plot))
-    except OSError as error:
-        raise Refused(f"--plot: cannot write {plot}: {error.strerror or error}") from error
-    click.echo(f"{plot}: written", err=True)

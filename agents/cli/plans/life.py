@@ -37,7 +37,7 @@ def plan_life(
     workload, budget = request.workload, request.budget
     factors, planned = zip(*_ways(request, windows=windows, budget=budget), strict=True)
     try:
-        swept = sweep(
+        variances = sweep(
             request.policy,
             request.spec.domain,
             replace(workload, estimand="respondents"),
@@ -47,7 +47,6 @@ def plan_life(
         )
     except SpecError as error:
         raise LifeError(f"windows: {error}") from error
-    variances = {} if swept is None else swept.variances
     queries = workload.sorting_queries.thin(SWEPT_QUERIES)
     sampled = float(sampling_variances(queries, workload.shares).mean())
     ways = []

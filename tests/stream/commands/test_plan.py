@@ -1,9 +1,8 @@
-"""`ldpstream plan`: its document, its table, its picture, and the channel that it writes."""
+"""`ldpstream plan`: its document, its table, and the channel that it writes."""
 
 import io
 import json
 import re
-import struct
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -24,7 +23,6 @@ from ldpstream.estimators.planning.predictions import (
 )
 from ldpstream.estimators.planning.progress import Progress
 from tests.pages import Place
-from tests.soak import chosen
 from tests.stream.cli import configured, invoke
 from tests.stream.plans import COLLECTIONS, NAMES, plan
 
@@ -263,25 +261,6 @@ def test_a_file_of_counts_is_a_prior(tmp_path: Path):
 
 
 @pytest.mark.slow
-@pytest.mark.soak
-@pytest.mark.parametrize(
-    ("name", "search"),
-    [("modes", ()), *((name, ("--search", "0")) for name in chosen((), soak=NAMES))],
-)
-def test_the_picture_is_a_png_of_some_size(tmp_path: Path, name: str, search: tuple[str, ...]):
-    file = tmp_path / "plan.png"
-    command = ["plan", "-c", configured(tmp_path, COLLECTIONS), name, "--respondents", "1000"]
-    result = invoke(*command, *search, "--plot", str(file))
-    assert (result.exit_code, result.stderr) == (0, f"{file}: written\n")
-    content = file.read_bytes()
-    assert content[:8] == b"\x89PNG\r\n\x1a\n"
-    width, height = struct.unpack(">II", content[16:24])
-    assert width > 900
-    assert height > 600
-    assert len(content) > 20_000
-
-
-@pytest.mark.slow
 def test_the_commands_of_the_page_run_as_written(tmp_path: Path):
     page = (Path(__file__).resolve().parents[3] / "docs" / "how-to" / "plan.md").read_text()
     (code,) = re.findall(r"^```sh\n(.*?)^```$", page, flags=re.MULTILINE | re.DOTALL)
@@ -292,7 +271,6 @@ def test_the_commands_of_the_page_run_as_written(tmp_path: Path):
     for command in quick:
         code = code.replace(f"{command}\n", f"{command} --search 0\n")
     said = Place.made(tmp_path, {}).shell(f"exec 2>&1\n{code}")
-    assert "plan.png: written\n" in said
     assert "best.channel: written, " in said
     assert said.count(" is best for ") == 2
     assert json.loads((tmp_path / "plan.json").read_text())["collection"] == "ages"

@@ -87,19 +87,8 @@ def test_impossible_priors_are_refused(tmp_path: Path, counts: bytes, message: s
             ["modes", "--respondents", "10", "--limit", "1e-9"],
             "--limit: expected a longer time: no",
         ),
-        (["modes", "--respondents", "10", "--plot", "p.pdf"], "--plot: expected a file that ends"),
-        (["modes", "--respondents", "10", "--plot", "no/such/p.png"], "--plot: cannot write no/su"),
     ],
 )
 def test_wrong_use_is_refused_by_name(tmp_path: Path, arguments: list[str], message: str):
     result = invoke("plan", "-c", configured(tmp_path, COLLECTIONS), *arguments)
     assert message in refused(result)
-
-
-def test_without_matplotlib_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("ldpstream.agents.cli.plan.find_spec", lambda _: None)
-    command = ["plan", "-c", configured(tmp_path, COLLECTIONS), "modes", "--respondents", "1000"]
-    message = refused(invoke(*command, "--plot", str(tmp_path / "plan.png")))
-    assert message == (
-        "--plot: expected matplotlib, which the extra plots brings: pip install 'ldpstream[plots]'"
-    )
