@@ -1,4 +1,4 @@
-"""`ldpstream finals`: store the documents of final windows in a file or a database."""
+"""`ldpstream finals`: print the documents of final windows, or store them in a file."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -27,10 +27,8 @@ _TOGETHER: Final = 1_000
 @config_option
 @click.option(
     "--to",
-    metavar="TARGET",
-    envvar="LDPSTREAM_FINALS_TO",
-    help="FILE.parquet, or a database such as sqlite:///FILE.db: one row per entry. Without it, "
-    "documents are printed, one per line.",
+    metavar="FILE.parquet",
+    help="Keep one row per entry in a file. Without it, documents are printed, one per line.",
 )
 @click.option("--follow", is_flag=True, help="Keep storing windows as they become final.")
 @click.option(
@@ -43,8 +41,8 @@ _TOGETHER: Final = 1_000
 def finals(config_file: str, name: str, *, to: str | None, follow: bool, size: str | None) -> None:
     """Store the documents of final windows from the estimates topic of collection NAME.
 
-    Reads all that the topic still holds each time, of one size. Rows of the same windows in TARGET
-    are replaced, so running it again leaves identical rows.
+    Reads all that the topic still holds each time, of one size. Rows of the same windows in the
+    file are replaced, so running it again leaves identical rows.
     """
     config, collection = load_collection(config_file, name)
     try:
@@ -92,7 +90,7 @@ async def _store_all(
                 for document in documents:
                     print_data(document.to_json() + b"\n")
             else:
-                # In a thread: a database may take longer than a broker waits for its reader.
+                # In a thread: a long file may take longer than a broker waits for its reader.
                 await asyncio.to_thread(_store, documents, to)
             windows |= {(stored.fingerprint, stored.window) for stored in documents}
     return len(windows)
@@ -102,9 +100,7 @@ def _store(documents: Sequence[EstimateDocument], to: str) -> None:
     try:
         store_documents(documents, to)
     except OSError as error:
-        # Not the URL of a database, which may hold a password.
-        what = "" if "://" in to else f"cannot write {to}: "
-        raise Refused(f"--to: {what}{error.strerror or error}") from error
+        raise Refused(f"--to: cannot write {to}: {error.strerror or error}") from error
 
 
 async def _finals(

@@ -36,7 +36,7 @@ COMMANDS: Final = {
     "backup": "Store a collection's state in a file.",
     "reset": "Start a collection over, continue a back-up, or erase it.",
     "query": "Print windows of a running worker.",
-    "finals": "Store final windows: Parquet, SQL or JSON.",
+    "finals": "Store final windows: Parquet or JSON.",
     "discover": "Find unknown words, round by round.",
     "status": "Show collections, partitions, lag and watermarks of a worker.",
     "simulate": "Send made-up reports to a collection, to try a set-up.",

@@ -1,4 +1,4 @@
-"""Store documents as rows of a Parquet file or an SQL table, idempotently.
+"""Store documents as rows of a Parquet file, idempotently.
 
 A row is one entry, with the columns of CSV and four more. Stored rows of a window are replaced by
 new ones, so storing again leaves identical rows; other windows stay as they are.
@@ -12,9 +12,6 @@ from ldpstream.agents.document.flat import HEADER, document_rows
 from ldpstream.agents.document.model import EstimateDocument
 from ldpstream.mechanisms.base.lazy import imported
 
-SQL_TABLE: Final = "ldpstream_finals"
-"""The SQL table's name; it is created if it is missing."""
-
 _WINDOW: Final = ("collection", "fingerprint", "size", "start", "end")
 _LABELS: Final = ("value_label", "low_label", "high_label")
 _KEY: Final = (*_WINDOW, "entry")
@@ -25,46 +22,39 @@ COLUMNS: Final = (*_KEY, *(name for name in HEADER if name not in _KEY), *_LABEL
 Times are texts, RFC 3339 in UTC or with a window's time zone.
 """
 _TYPES: Final = {
-    **dict.fromkeys(("entry", "n", "late", "rejected", "forged"), ("int64", "BigInteger")),
-    **dict.fromkeys(("final", "withheld", "simultaneous"), ("bool", "Boolean")),
-    **dict.fromkeys(("p", "value", "count", "se", "low", "high"), ("float64", "Double")),
+    **dict.fromkeys(("entry", "n", "late", "rejected", "forged"), "int64"),
+    **dict.fromkeys(("final", "withheld", "simultaneous"), "bool"),
+    **dict.fromkeys(("p", "value", "count", "se", "low", "high"), "float64"),
     **dict.fromkeys(
         ("confidence", "influence", "weight_total", "weight_se", "weight_low", "weight_high"),
-        ("float64", "Double"),
+        "float64",
     ),
 }
-"""The Arrow and SQLAlchemy types of columns that are not text."""
+"""The Arrow types of columns that are not text."""
 
 Row = dict[str, Any]
 
 
 def store_documents(documents: Iterable[EstimateDocument], to: str) -> None:
-    """Store documents in a file, `NAME.parquet`, or in a database, `sqlite:///NAME.db`.
+    """Store documents in a file, `NAME.parquet`.
 
-    A database is given by its SQLAlchemy URL. Of several documents of a window the last one is
-    stored. The file is replaced as a whole, so only one process may write it at a time.
+    Of several documents of a window the last one is stored. The file is replaced as a whole, so
+    only one process may write it at a time.
 
     Raises:
-        ImportError: naming what to install, where pyarrow or SQLAlchemy is missing.
-        ValueError: for an unknown kind of target, an invalid URL, or a file with something else.
-        OSError: where the file cannot be written, or the database fails.
+        ImportError: naming what to install, where pyarrow is missing.
+        ValueError: for a file of another name, or with something else.
+        OSError: where the file cannot be written.
     """
-    write = _writer(to)
+    check_target(to)
     newest = {_window(document): document for document in documents}
-    write(to, [row for _, document in sorted(newest.items()) for row in _rows(document)])
+    _write(to, [row for _, document in sorted(newest.items()) for row in _rows(document)])
 
 
 def check_target(to: str) -> None:
-    """Raise ValueError for a target that is neither a Parquet file nor a database's URL."""
-    _writer(to)
-
-
-def _writer(to: str) -> Any:
-    if "://" in to:
-        return _write_sql
-    if to.endswith(".parquet"):
-        return _write_parquet
-    raise ValueError(f"expected NAME.parquet, or a database such as sqlite:///NAME.db, got {to}")
+    """Raise ValueError for a target that is no Parquet file."""
+    if "://" in to or not to.endswith(".parquet"):
+        raise ValueError(f"expected a file NAME.parquet, which databases load, got {to}")
 
 
 def _window(document: EstimateDocument) -> tuple[str, ...]:
@@ -88,10 +78,10 @@ def _rows(document: EstimateDocument) -> Iterable[Row]:
         yield row
 
 
-def _write_parquet(to: str, rows: Sequence[Row]) -> None:
+def _write(to: str, rows: Sequence[Row]) -> None:
     pa = imported("pyarrow", "parquet", "a Parquet file")
     parquet = imported("pyarrow.parquet", "parquet", "a Parquet file")
-    types = {name: _TYPES.get(name, ("string",))[0] for name in COLUMNS}
+    types = {name: _TYPES.get(name, "string") for name in COLUMNS}
     schema = pa.schema([(name, pa.type_for_alias(of)) for name, of in types.items()])
     old_rows: list[Row] = []
     if Path(to).is_dir():
@@ -115,40 +105,3 @@ def _write_parquet(to: str, rows: Sequence[Row]) -> None:
         Path(unfinished).unlink(missing_ok=True)
         raise
     Path(unfinished).replace(to)
-
-
-def _write_sql(to: str, rows: Sequence[Row]) -> None:
-    sql = imported("sqlalchemy", "sql", "a database")
-    try:
-        engine = sql.create_engine(to)
-    except sql.exc.ArgumentError as error:
-        raise ValueError("expected an SQLAlchemy URL, such as sqlite:///NAME.db") from error
-    columns = [sql.Column(name, _sql_type(name, sql), primary_key=name in _KEY) for name in COLUMNS]
-    table = sql.Table(SQL_TABLE, sql.MetaData(), *columns)
-    windows = {tuple(row[name] for name in _WINDOW) for row in rows}
-    try:
-        with engine.begin() as connection:
-            table.metadata.create_all(connection)
-            existing = {column["name"] for column in sql.inspect(connection).get_columns(SQL_TABLE)}
-            if not existing.issuperset(COLUMNS):
-                raise ValueError(
-                    f"expected the columns of finals in its table {SQL_TABLE}: choose another "
-                    "database, or drop the table, which is stored again"
-                )
-            for window in sorted(windows):
-                same = (table.c[name] == of for name, of in zip(_WINDOW, window, strict=True))
-                connection.execute(table.delete().where(*same))
-            if rows:
-                connection.execute(table.insert(), list(rows))
-    except sql.exc.DBAPIError as error:
-        # Not SQLAlchemy's message, which contains the statement and all rows.
-        raise OSError(f"the database refused: {error.orig}") from error
-    finally:
-        engine.dispose()
-
-
-def _sql_type(name: str, sql: Any) -> Any:
-    if name in _TYPES:
-        return getattr(sql, _TYPES[name][1])()
-    # Some databases need a length for keys: a collection's name fits into a topic's, of 249.
-    return sql.String(249) if name in _KEY else sql.Text()

@@ -3,12 +3,12 @@
 import csv
 import io
 import json
-import sqlite3
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 from ldpstream.mechanisms.base.times import format_time, parse_time
@@ -89,23 +89,22 @@ def test_windows_of_two_sizes_are_never_added_up(lab: Lab, tmp_path: Path):
         assert "ldpstream finals trips --size '10s'" in said.stderr
         assert {row["size"] for row in csv.DictReader(io.StringIO(said.stdout))} == {"5s"}
         assert worker.terminate() == 0
-    topic, file = lab.collection.topics.estimates, tmp_path / "finals.db"
+    topic, file = lab.collection.topics.estimates, tmp_path / "finals.parquet"
     for size, other, windows, n in (("5s", "10s", 4, 10), ("10s", "5s", 2, 20)):
         note = f"trips: left out the windows of {other} that {topic} also has: --size '{other}'"
         documents, said = finals(halved, "--size", size)
         assert said == f"{note} takes them\n"
         assert [(one["size"], one["n"]) for one in documents] == [(size, n)] * windows
-        _, said = finals(halved, "--size", size, "--to", f"sqlite:///{file}")
+        _, said = finals(halved, "--size", size, "--to", str(file))
         assert said.endswith(f"{windows} final windows stored\n")
     # Both sizes have windows that start at the same time: neither replaces the other.
     (statement,) = (
         one.code for one in blocks("docs/how-to/change-spec.md") if one.heading == SIZES
     )
-    with sqlite3.connect(file) as database:
-        assert dict(database.execute(statement)) == {"5s": 4, "10s": 2}
-        first = "SELECT sum(n) FROM ldpstream_finals WHERE entry = 0 AND size = ?"
-        assert [*database.execute(first, ["5s"])] == [*database.execute(first, ["10s"])] == [(40,)]
-    database.close()
+    asked = duckdb.sql(statement.replace("finals.parquet", str(file)))
+    assert dict(asked.fetchall()) == {"5s": 4, "10s": 2}
+    first = f"SELECT size, sum(n) FROM '{file}' WHERE entry = 0 GROUP BY size"
+    assert dict(duckdb.sql(first).fetchall()) == {"5s": 40, "10s": 40}
 
 
 def test_a_day_on_which_clocks_change_has_its_own_hours(running: Broker, tmp_path: Path):
