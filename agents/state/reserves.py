@@ -1,13 +1,13 @@
-"""The first reports of each open pane, which answers about it leave out.
+"""Some early reports of each open pane, which answers about it leave out.
 
 An answer about an open pane must lack at least `minimum` of the reports that its final will have,
 or the difference of both would be about fewer. It may lack any reports, as long as all answers lack
-the same. So each partition keeps the first `minimum` reports that it counts in a pane, of records
-those about each attribute, as a *reserve*. A reserve grows until it has as many, and then never
-changes. Partition 0 chooses, once for a pane, which of all reserved reports answers leave out
-(`ldpstream.agents.state.releases`).
+the same. So each partition keeps `minimum` of the first reports that it counts in a pane, of
+records as many about each attribute, as a *reserve*: of a batch with more, any. A reserve grows
+until it has as many, and then never changes. Partition 0 chooses, once for a pane, which of all
+reserved reports answers leave out (`ldpstream.agents.state.releases`).
 
-The reports are stored in the order in which they were counted, in chunks of whole reports.
+The reports are stored batch by batch, in chunks of whole reports.
 """
 
 from collections.abc import Mapping
@@ -75,6 +75,10 @@ class Reserves:
             self._rows[pane] = np.zeros((0, self._mechanism.report_bytes), dtype=np.uint8)
         if not missing.any():
             return range(0)
+        if len(reports) > 1:
+            # A frame's reports are sorted, so its first ones are alike: without just those, shares
+            # would be wrong. Any order that does not depend on the reports will do.
+            reports = reports[np.random.default_rng(len(reports)).permutation(len(reports))]
         if len(missing) == 1:
             few = reports[: missing[0]]
             missing[0] -= len(few)
