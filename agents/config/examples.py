@@ -32,6 +32,8 @@ EXAMPLES: Final[Mapping[str, Json]] = {
     "header": True,
     "epsilon": 1.0,
     "sensitive": ["train", "bicycle"],
+    "epsilon_outside": 2.0,
+    "epsilon_rest": 4.0,
     "share": 0.3,
     "policy": {"metric": "l1"},
     "prior": 0.1,

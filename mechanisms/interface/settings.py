@@ -19,9 +19,15 @@ from ldpstream.mechanisms.policies.config import (
 from ldpstream.mechanisms.policies.policy import Policy
 
 MECHANISM_KEYS: Final[Mapping[str, str]] = {
-    "epsilon": "Budget of one report: a number above 0. With metric mechanisms the budget of one "
-    "index step, or of the width of one bin of an interval",
-    "sensitive": "Values to protect, with mechanisms for high-low policies",
+    "epsilon": "Budget of one report: a number above 0, or with groups one for each block or list "
+    "of sensitive values. With metric mechanisms the budget of one index step, or of the width of "
+    "one bin of an interval",
+    "epsilon_outside": "With groups: the budget towards values outside of the own block or list, "
+    "at least epsilon; a number, or one for each. Without it blocks are disclosed",
+    "epsilon_rest": "With groups: the budget of values that are not sensitive, which else have "
+    "none",
+    "sensitive": "Values to protect, with mechanisms for high-low policies; with groups also lists "
+    "of them, with a budget each",
     "share": "With groups: the share of users with a sensitive value for which the reports are "
     "chosen, 0 to 1",
     "policy": "The budget of every pair of values: a metric, blocks, a matrix or a file",

@@ -36,11 +36,9 @@ def implies(stronger: Policy, weaker: Policy) -> tuple[int, int] | None:
     """
     if stronger.size != weaker.size:
         raise SpecError("policy", f"one over {weaker.size} values, got {stronger.size}")
-    entries = weaker.by_entries()
-    if entries is not weaker:
-        if stronger == weaker:
-            return None
-        weaker = entries
+    if stronger == weaker:
+        return None
+    weaker = weaker.by_entries()
     closed = stronger if stronger.is_closed else closure(stronger)
     pairs = _deciding_pairs(closed, weaker)
     if pairs is None:

@@ -63,6 +63,11 @@ class Policy(ABC):
         """The policies of a record's attributes by name; none for other values."""
         return {}
 
+    @property
+    def disclosed_blocks(self) -> Blocks | None:
+        """The blocks between which no budget is finite, if the policy is one of blocks."""
+        return None
+
     def pairs(self) -> Iterator[tuple[int, int]]:
         """Yield ordered pairs of different values whose budgets imply those of all others.
 
@@ -329,6 +334,10 @@ class BlockPolicy(Policy):
 
     epsilon: float
     blocks: Blocks
+
+    @property
+    def disclosed_blocks(self) -> Blocks:
+        return self.blocks
 
     @property
     def size(self) -> int:

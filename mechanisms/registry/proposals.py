@@ -19,7 +19,7 @@ from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from ldpstream.mechanisms.families.design.mechanism import RandomizedResponse
 from ldpstream.mechanisms.families.design.projective_geometry import ProjectiveGeometry
 from ldpstream.mechanisms.families.groups.high_low import HighLow
-from ldpstream.mechanisms.families.groups.mechanism import SensitiveGroups, best_groups
+from ldpstream.mechanisms.families.groups.mechanism import Groups, best_groups, sensitive_groups
 from ldpstream.mechanisms.families.l1.bits import L1Bits
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from ldpstream.mechanisms.families.matrix.matrix import Matrix
@@ -27,6 +27,7 @@ from ldpstream.mechanisms.families.matrix.strategy import STRATEGIES, Strategy
 from ldpstream.mechanisms.families.subset.selection import SubsetSelection
 from ldpstream.mechanisms.families.tree.tree import Tree
 from ldpstream.mechanisms.interface.mechanism import Mechanism
+from ldpstream.mechanisms.policies.groups import GroupPolicy
 from ldpstream.mechanisms.policies.metric import MetricPolicy
 from ldpstream.mechanisms.policies.policy import Policy
 
@@ -75,8 +76,17 @@ def _binary(policy: Policy, _domain: Domain) -> Iterator[Proposal]:
     yield Proposal(Binary(*budgets))
 
 
+def _groups(policy: Policy, domain: Domain) -> Iterator[Proposal]:
+    if isinstance(policy, GroupPolicy):
+        yield Proposal(best_groups(policy), "own budgets")
+    else:
+        yield from _high_low(policy, domain, sensitive_groups)
+
+
 def _high_low(
-    mechanism: Callable[[float, int, frozenset[int]], Mechanism], policy: Policy, _domain: Domain
+    policy: Policy,
+    _domain: Domain,
+    mechanism: Callable[[float, int, frozenset[int]], Mechanism] = HighLow,
 ) -> Iterator[Proposal]:
     allowed = policy.block_budget()
     if allowed.protected.size == policy.size:
@@ -132,8 +142,8 @@ def _matrix(policy: Policy, domain: Domain) -> Iterator[Proposal]:
 PROPOSERS: Mapping[str, Proposer] = MappingProxyType(
     {
         Binary.id: _binary,
-        HighLow.id: partial(_high_low, HighLow),
-        SensitiveGroups.id: partial(_high_low, best_groups),
+        HighLow.id: _high_low,
+        Groups.id: _groups,
         BlockHadamard.id: partial(_in_blocks, BlockHadamard),
         RandomizedResponse.id: partial(_in_blocks, RandomizedResponse),
         SubsetSelection.id: partial(_in_blocks, SubsetSelection),

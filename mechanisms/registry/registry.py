@@ -12,7 +12,7 @@ from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from ldpstream.mechanisms.families.design.mechanism import RandomizedResponse
 from ldpstream.mechanisms.families.design.projective_geometry import ProjectiveGeometry
 from ldpstream.mechanisms.families.groups.high_low import HighLow
-from ldpstream.mechanisms.families.groups.mechanism import SensitiveGroups
+from ldpstream.mechanisms.families.groups.mechanism import Groups
 from ldpstream.mechanisms.families.l1.bits import L1Bits
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from ldpstream.mechanisms.families.l1.public import (
@@ -36,7 +36,7 @@ MECHANISMS: Mapping[str, type[Mechanism]] = MappingProxyType(
         for mechanism in (
             Binary,
             HighLow,
-            SensitiveGroups,
+            Groups,
             BlockHadamard,
             RandomizedResponse,
             ProjectiveGeometry,

@@ -17,9 +17,10 @@ from ldpstream.mechanisms.families.design.projective_geometry import ProjectiveG
 from ldpstream.mechanisms.families.groups.designs import GroupDesign
 from ldpstream.mechanisms.families.groups.high_low import HighLow
 from ldpstream.mechanisms.families.groups.mechanism import (
-    SensitiveGroups,
-    SubsetGroups,
-    SymbolGroups,
+    Groups,
+    best_groups,
+    of_designs,
+    sensitive_groups,
 )
 from ldpstream.mechanisms.families.l1.bits import L1Bits
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
@@ -35,6 +36,7 @@ from ldpstream.mechanisms.families.tree.tree import Tree
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.interface.symbols import SymbolMechanism
 from ldpstream.mechanisms.policies.graph import GraphPolicy
+from ldpstream.mechanisms.policies.groups import GroupBudget, GroupPolicy
 from ldpstream.mechanisms.policies.metric import MetricPolicy
 from ldpstream.mechanisms.policies.policy import BlockPolicy
 
@@ -63,22 +65,54 @@ HIGH_LOW = {
 }
 SIX = frozenset({1, 2, 4, 7, 8, 11})
 SPACE, PLANE = GroupDesign(6, 1, Geometry(2, 3)), GroupDesign(9, 1, Geometry(3, 3))
-GROUPS: dict[str, SensitiveGroups] = {
-    "subsets": SubsetGroups(1.0, 12, SIX, GroupDesign(6, 2)),
-    "values": SymbolGroups(1.5, 12, SIX, GroupDesign(6)),
-    "points": SymbolGroups(0.5, 12, SIX, SPACE),
-    "every-point": SymbolGroups(1.0, 9, frozenset(range(7)), GroupDesign(7, 1, Geometry(2, 3))),
-    "prime": SymbolGroups(1.0, 12, frozenset(range(9)), PLANE),
-    "one-of-two": SymbolGroups(1.0, 2, frozenset({0}), GroupDesign(1)),
-    "one-of-many": SymbolGroups(3.0, 40, frozenset({39}), GroupDesign(1)),
-    "all": SymbolGroups(0.5, 5, frozenset(range(5)), GroupDesign(5)),
-    "all-subsets": SubsetGroups(1.0, 5, frozenset(range(5)), GroupDesign(5, 2)),
-    "tiny-subsets": SubsetGroups(1e-6, 9, frozenset(range(6)), GroupDesign(6, 3)),
-    "huge-subsets": SubsetGroups(50.0, 9, frozenset(range(6)), GroupDesign(6, 2)),
-    "large": SymbolGroups(
+NESTED = Blocks(np.array([0, 1, 0, 1, 1, 2, 3, 0, 1, 3, 3, 3]))
+
+
+def inside(*epsilons: float) -> tuple[GroupBudget, ...]:
+    """Budgets of disclosed groups."""
+    return tuple(GroupBudget(epsilon, math.inf) for epsilon in epsilons)
+
+
+GROUPS: dict[str, Groups] = {
+    "subsets": sensitive_groups(1.0, 12, SIX, GroupDesign(6, 2)),
+    "values": sensitive_groups(1.5, 12, SIX, GroupDesign(6)),
+    "points": sensitive_groups(0.5, 12, SIX, SPACE),
+    "every-point": sensitive_groups(1.0, 9, frozenset(range(7)), GroupDesign(7, 1, Geometry(2, 3))),
+    "prime": sensitive_groups(1.0, 12, frozenset(range(9)), PLANE),
+    "one-of-two": sensitive_groups(1.0, 2, frozenset({0}), GroupDesign(1)),
+    "one-of-many": sensitive_groups(3.0, 40, frozenset({39}), GroupDesign(1)),
+    "all": sensitive_groups(0.5, 5, frozenset(range(5)), GroupDesign(5)),
+    "all-subsets": sensitive_groups(1.0, 5, frozenset(range(5)), GroupDesign(5, 2)),
+    "tiny-subsets": sensitive_groups(1e-6, 9, frozenset(range(6)), GroupDesign(6, 3)),
+    "huge-subsets": sensitive_groups(50.0, 9, frozenset(range(6)), GroupDesign(6, 2)),
+    "large": sensitive_groups(
         1.0, 300, frozenset(range(0, 300, 3)), GroupDesign(100, 1, Geometry(5, 4))
     ),
-    "large-subsets": SubsetGroups(1.0, 70, frozenset(range(0, 70, 2)), GroupDesign(35, 9)),
+    "large-subsets": sensitive_groups(1.0, 70, frozenset(range(0, 70, 2)), GroupDesign(35, 9)),
+    "budgets": best_groups(GroupPolicy(NESTED, inside(0.5, 2.0, 1.0, 3.0))),
+    "nested": best_groups(GroupPolicy(NESTED, (GroupBudget(1.0, 2.0, 4),))),
+    "nested-points": of_designs(
+        GroupPolicy(Blocks(np.arange(14) // 7), (GroupBudget(0.5, 1.5, 2),)),
+        GroupDesign(7, 1, Geometry(2, 3)),
+    ),
+    "two-budgets": best_groups(
+        GroupPolicy.of_sensitive(9, [SIX - {11}], [GroupBudget(1.0, 1.0), GroupBudget(3.0, 3.0)])
+    ),
+    "two-lists": best_groups(
+        GroupPolicy.of_sensitive(
+            12, [SIX - {11}, frozenset({0, 5})], [GroupBudget(0.5, 1.0), GroupBudget(2.0, 2.0)]
+        )
+    ),
+    "mixed": of_designs(
+        GroupPolicy(
+            NESTED,
+            (GroupBudget(1.0, math.inf), GroupBudget(1.0, 2.0), GroupBudget(2.0, 2.0, 2)),
+        ),
+        GroupDesign(3, 2),
+        GroupDesign(4, 1, Geometry(2, 3)),
+        GroupDesign(1),
+        GroupDesign(4),
+    ),
 }
 OVER_BLOCKS = {
     "one-block": (1.0, Blocks.one(8)),

@@ -1,12 +1,12 @@
-"""Linear queries of one block whose design has more reports than values.
+"""Linear queries of blocks whose designs have more reports than values.
 
 There the reports support different numbers of values, their *loads*. Since the mean of the weights
-over the block is known without the report, a query is split into that mean and the deviations u
-from it: `h_w(y) = mean + step sum_(x supported by y) u_x`. This is without bias for all weights,
-the whole block is exact, and values have less noise than by the decoder of `DesignDecoder`.
+over a block is known without the report, a query is split into that mean and the deviations u from
+it: `h_w(y) = mean + step sum_(x supported by y) u_x`. This is without bias for all weights, the
+whole block is exact, and values have less noise than by the decoder of `DesignDecoder`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Final
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from ldpstream.mechanisms.base.arrays import Floats, Indices, Integers
 from ldpstream.mechanisms.families.design.decoder import DesignDecoder
-from ldpstream.mechanisms.families.design.design import DesignLayout
+from ldpstream.mechanisms.families.design.design import DesignLayout, SymmetricDesign
 from ldpstream.mechanisms.families.design.incidence import Incidence
 from ldpstream.mechanisms.interface.decoder import Decoded, SingleValues, Statistic
 
@@ -24,49 +24,29 @@ _MOST_PAIRS: Final = 512
 """Up to this many values, every pair of them is compared for the extremes of their noise."""
 
 
-class CentredDecoder(DesignDecoder):
-    """`h_x(y) = (1 - step load_y)/s + step 1{y supports x}`, s being the number of values.
+class CentredDesign:
+    """`h_x(y) = (1 - step load_y)/s + step 1{y supports x}` in one block of s values.
 
-    This is the two-valued decoder, plus what is *moved*, which is the same for all values.
+    This is the two-valued decoder, plus what is `moved`, which is the same for all values and 0
+    where all loads are equal.
     """
 
-    def __init__(self, layout: DesignLayout, incidences: Sequence[Incidence]) -> None:
-        super().__init__(layout, incidences)
-        self.step = None
-        (self._design,), self._size = layout.designs, layout.blocks.size
-        self._step = float(self._tables.step[0])
-        values = (np.arange(self._design.order) < self._size).astype(np.int64)
-        self._load: Indices = self._to_reports[0](values[None])[0].astype(np.int64)
-        self._unsupported: Floats = (1.0 - self._step * self._load) / self._size
-        self._moved = self._unsupported - self._tables.low[0]
+    def __init__(self, design: SymmetricDesign, incidence: Incidence, size: int) -> None:
+        self._design, self._size = design, size
+        self._to_values, self._to_reports = incidence.to_values, incidence.to_reports
+        self._step = float(1 / design.support.gap)
+        values = (np.arange(design.order) < size).astype(np.int64)
+        self._load: Indices = self._to_reports(values[None])[0].astype(np.int64)
+        self._unsupported: Floats = (1.0 - self._step * self._load) / size
+        alike = design.order == size
+        self.moved: Floats = self._unsupported - (self._unsupported if alike else self._low)
 
-    def decode(self, weights: Floats) -> Floats:
-        decoded: Floats = super().decode(weights) + weights.sum() * self._moved
-        return decoded
-
-    def totals(self, statistic: Statistic) -> Floats:
-        return super().totals(statistic) + float((statistic * self._moved).sum())
-
-    def second_moments(self, statistic: Statistic) -> Floats:
-        """Return `sum (h + moved)^2`, h being the two-valued decoder."""
-        moved = statistic * self._moved
-        supporting = self._to_values[0](moved[None])[0, : self._size]
-        crossed = self._step * supporting + self._tables.low[0] * moved.sum()
-        squares = float((moved * self._moved).sum())
-        moments: Floats = super().second_moments(statistic) + 2.0 * crossed + squares
-        return moments
-
-    def single_values(self, decoded: Decoded, at: slice | Integers) -> SingleValues:
-        moments = self.second_moments(decoded.statistic)
-        ends = *self.extremes(), *self.noise_extremes()
-        return SingleValues(moments[at], *(column[at] for column in ends))
-
-    def extremes(self) -> tuple[Floats, Floats]:
-        least, largest = self._ends
-        return least, largest
+    @property
+    def _low(self) -> float:
+        return float(self._design.support.low)
 
     @cached_property
-    def _ends(self) -> Floats:
+    def ends(self) -> Floats:
         """The least and the largest `h_x` of each value, `(2, s)`.
 
         The larger the load, the smaller is `h`. Loads are tried from either end, a transform each,
@@ -80,7 +60,7 @@ class CentredDecoder(DesignDecoder):
             for level in order[:_MOST_LEVELS].tolist():
                 found[end][left] = level
                 reached = load >= level if end == 0 else load <= level
-                supporting = self._to_values[0](reached[None].astype(np.int64))[0, : self._size]
+                supporting = self._to_values(reached[None].astype(np.int64))[0, : self._size]
                 left &= np.stack([supporting == 0, reached.sum() == supporting])
                 if not left.any():
                     break
@@ -88,16 +68,8 @@ class CentredDecoder(DesignDecoder):
         ends[:, 0] += self._step
         return np.stack([ends[0].min(axis=0), ends[1].max(axis=0)])
 
-    def noise_extremes(self) -> tuple[Floats, Floats]:
-        own, least, largest = self._noise
-        return np.minimum(own, least), np.maximum(own, largest)
-
-    def noise_levels(self, at: slice | Integers) -> tuple[Floats, Floats, Floats]:
-        own, least, largest = self._noise
-        return own[at], least[at], largest[at]
-
     @cached_property
-    def _noise(self) -> Floats:
+    def noise(self) -> Floats:
         """The `noise_levels` of all values, `(3, s)`.
 
         A user of x' adds `likely A + unlikely (sum_y h^2 - A)`, A being the sum of `h^2` over the
@@ -106,7 +78,7 @@ class CentredDecoder(DesignDecoder):
         """
         design, size, step, load = self._design, self._size, self._step, self._load
         squares = self._unsupported**2
-        of_value = self._to_values[0](squares[None])[0, :size]
+        of_value = self._to_values(squares[None])[0, :size]
         added = step**2 * design.inside + 2.0 * step * self._supported_sum
         unlikely = float(design.unlikely) * (float(squares.sum()) + added)
         gain = float(design.likely - design.unlikely)
@@ -115,7 +87,7 @@ class CentredDecoder(DesignDecoder):
             return np.stack([own] * 3)
         both = design.overlap
         if size <= _MOST_PAIRS:
-            rows = self._to_reports[0](np.eye(size, design.order))
+            rows = self._to_reports(np.eye(size, design.order))
             common = (rows * load) @ rows.T
             others = of_value + step**2 * both + 2.0 * step * (both - step * common) / size
             np.fill_diagonal(others, np.nan)
@@ -135,11 +107,88 @@ class CentredDecoder(DesignDecoder):
         loads = design.inside + (self._size - 1) * design.overlap
         return (design.inside - self._step * loads) / self._size
 
-    def uniform_moments(self, at: slice | Integers) -> Floats:
+    @property
+    def uniform_moment(self) -> float:
+        """The mean of `h_x^2` over uniform reports."""
         step, inside = self._step, self._design.inside
         every = float((self._unsupported**2).sum()) + step**2 * inside
-        mean = (every + 2.0 * step * self._supported_sum) / self._design.order
-        return np.full(self._size, mean)[at]
+        return (every + 2.0 * step * self._supported_sum) / self._design.order
+
+
+class CentredDecoder(DesignDecoder):
+    """The decoder of blocks whose designs, by kind, have `CentredDesign`."""
+
+    def __init__(self, layout: DesignLayout, incidences: Sequence[Incidence]) -> None:
+        super().__init__(layout, incidences)
+        self.step = None
+        kinds, blocks = layout.kinds, layout.blocks
+        sizes = [int(blocks.sizes[kinds == kind][0]) for kind in range(len(layout.designs))]
+        each = zip(layout.designs, incidences, sizes, strict=True)
+        self._centred = [CentredDesign(*one) for one in each]
+        self._is_moved = np.array([one.moved.any() for one in self._centred])
+        self._moved = np.zeros(layout.outputs)
+        for kind, one in enumerate(self._centred):
+            if one.moved.any():
+                starts = layout.starts[kinds == kind]
+                self._moved[starts[:, None] + np.arange(one.moved.size)] = one.moved
+        first = np.cumsum([0, *sizes[:-1]])
+        self._row: Indices = first[self._kind(slice(None))] + blocks.position
+
+    def _of_values(self, table: Callable[[CentredDesign], Floats], at: slice | Integers) -> Floats:
+        """Return entries of the kinds' tables `(.., s)` for values of their blocks, `(.., q)`."""
+        joined = np.concatenate([table(one) for one in self._centred], axis=-1)
+        return np.asarray(joined[..., self._row[at]])
+
+    def _of_blocks(self, vector: Floats) -> Floats:
+        """Return the sum over the reports of the block of each value, `(k,)`."""
+        sums = np.add.reduceat(vector, self._layout.starts)
+        return np.asarray(sums[self._layout.blocks.of_value])
+
+    def decode(self, weights: Floats) -> Floats:
+        blocks = self._layout.blocks
+        sums = np.bincount(blocks.of_value, weights, blocks.count)
+        decoded: Floats = super().decode(weights)
+        decoded += np.repeat(sums, self._layout.orders) * self._moved
+        return decoded
+
+    def totals(self, statistic: Statistic) -> Floats:
+        sums: Floats = super().totals(statistic)
+        sums += self._of_blocks(statistic * self._moved)
+        return sums
+
+    def second_moments(self, statistic: Statistic) -> Floats:
+        """Return `sum (h + moved)^2`, h being the two-valued decoder."""
+        moved = statistic * self._moved
+        supporting = self._sum(self._to_values, moved)[self._slot(slice(None))]
+        kinds, tables = self._kind(slice(None)), self._tables
+        crossed = tables.step[kinds] * supporting + tables.low[kinds] * self._of_blocks(moved)
+        moments: Floats = super().second_moments(statistic) + 2.0 * crossed
+        moments += self._of_blocks(moved * self._moved)
+        return moments
+
+    def single_values(self, decoded: Decoded, at: slice | Integers) -> SingleValues:
+        if not self._is_moved[self._kind(at)].any():
+            return super().single_values(decoded, at)
+        moments = self.second_moments(decoded.statistic)
+        ends = *self.extremes(), *self.noise_extremes()
+        return SingleValues(moments[at], *(column[at] for column in ends))
+
+    def extremes(self) -> tuple[Floats, Floats]:
+        least, largest = self._of_values(lambda one: one.ends, slice(None))
+        return least, largest
+
+    def noise_extremes(self) -> tuple[Floats, Floats]:
+        own, least, largest = self.noise_levels(slice(None))
+        return np.minimum(own, least), np.maximum(own, largest)
+
+    def noise_levels(self, at: slice | Integers) -> tuple[Floats, Floats, Floats]:
+        own, least, largest = self._of_values(lambda one: one.noise, at)
+        return own, least, largest
+
+    def uniform_moments(self, at: slice | Integers) -> Floats:
+        moments = np.array([one.uniform_moment for one in self._centred])
+        return np.asarray(moments[self._kind(at)])
 
     def output_mass(self, ones: Floats) -> Floats:
-        return super().output_mass(ones - self._size * self._moved)
+        sizes = np.repeat(self._layout.blocks.sizes, self._layout.orders)
+        return super().output_mass(ones - sizes * self._moved)

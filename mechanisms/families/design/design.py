@@ -119,21 +119,25 @@ SINGLE = SymmetricDesign(order=1, inside=1, overlap=0, threshold=WORD)
 class DesignLayout(ReportLayout):
     """The tables with which reports are drawn and decoded.
 
-    `designs` are the different designs, by ascending size of block. For each block, `kinds`, int64
-    `(blocks,)`, is the number of its design, and `thresholds`, uint64 `(blocks,)`, its T (2^64 - 1
-    for a value alone, where it is never used). For each value, `offset`, int64 `(k,)`, is its
-    block's first report.
+    For each block, `kinds`, int64 `(blocks,)`, is the number of its design in `designs`, and
+    `thresholds`, uint64 `(blocks,)`, its T (2^64 - 1 for a value alone, where it is never used).
+    For each value, `offset`, int64 `(k,)`, is its block's first report.
     """
 
-    def __init__(self, blocks: Blocks, of_size: Mapping[int, SymmetricDesign]) -> None:
-        sizes = sorted(of_size)
-        self.designs = tuple(of_size[size] for size in sizes)
-        self.kinds: Indices = np.searchsorted(np.array(sizes), blocks.sizes)
+    def __init__(self, blocks: Blocks, designs: Sequence[SymmetricDesign], kinds: Indices) -> None:
+        self.designs, self.kinds = tuple(designs), kinds
         orders = np.array([d.order for d in self.designs], dtype=np.int64)
         super().__init__(blocks, orders[self.kinds])
         self.offset: Indices = self.starts[blocks.of_value]
         thresholds = [min(d.threshold, WORD - 1) for d in self.designs]
         self.thresholds: Words = np.array(thresholds, dtype=np.uint64)[self.kinds]
+
+    @classmethod
+    def by_size(cls, blocks: Blocks, of_size: Mapping[int, SymmetricDesign]) -> Self:
+        """Return the layout in which the size of a block decides its design."""
+        sizes = sorted(of_size)
+        kinds = np.searchsorted(np.array(sizes), blocks.sizes)
+        return cls(blocks, [of_size[size] for size in sizes], kinds)
 
     def check(self) -> None:
         """Check what the proof by structure assumes of the tables.

@@ -61,7 +61,7 @@ class DesignMechanism(BlockSymbols):
     @cached_property
     def layout(self) -> DesignLayout:
         of_size = {size: self.design(size) if size > 1 else SINGLE for size in self.sizes}
-        return DesignLayout(self.blocks, of_size)
+        return DesignLayout.by_size(self.blocks, of_size)
 
     def row(self, value: int) -> dict[int, Fraction]:
         first, block = int(self.layout.offset[value]), self.blocks.of_value[value]

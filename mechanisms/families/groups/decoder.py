@@ -1,30 +1,22 @@
-"""Linear queries of reports from the own group, or from a blanket over all groups.
+"""Linear queries of reports from the own group, or from a blanket over several groups.
 
-With probability `tau` a report is one of disclosed groups: of block mechanisms, whose decoder `h'`
-is known. Otherwise it is from the *blanket*, whatever the value is: group g with probability
-`pi_g`, and a uniform report of that group. Over these `h'` has the mean
-`B = sum_g pi_g mean_(x in g) w_x`, so that `h = h'/tau - B (1 - tau)/tau` is without bias. The
-noise of a user of x is, with the shift `c = -B (1 - tau)/tau` and the noise v' of `h'`,
+With probability `tau` a report is one of disclosed groups, whose decoder `h'` is known. Otherwise
+it is from the *blanket*, whatever the value is: group g with probability `pi_g`, and a uniform
+report of that group. Over these `h'` has the mean `B = sum_g pi_g mean_(x in g) w_x`, so that
+`h = h'/tau - B (1 - tau)/tau` is without bias. The noise of a user of x is, with the shift
+`c = -B (1 - tau)/tau` and the noise v' of `h'`,
 
     v(x) = tau c^2 + 2 c w_x + w_x^2 (1 - tau)/tau + v'(x)/tau + (1 - tau) Z,
 
-`Z` being the mean of `h^2` over the blanket. Values that are not sensitive have one plain report
-each, which is not in the blanket: there `h' = w_x`.
+`Z` being the mean of `h^2` over the blanket.
 """
-
-from abc import abstractmethod
 
 import numpy as np
 
 from ldpstream.mechanisms.base.arrays import Floats, Indices, Integers
 from ldpstream.mechanisms.domains.blocks import Blocks
-from ldpstream.mechanisms.exact.entropy import WORD
-from ldpstream.mechanisms.families.design.centred import CentredDecoder
 from ldpstream.mechanisms.families.design.decoder import DesignDecoder
-from ldpstream.mechanisms.families.design.design import DesignLayout, SymmetricDesign
-from ldpstream.mechanisms.families.design.incidence import Incidence
 from ldpstream.mechanisms.families.subset.decoder import SubsetDecoder
-from ldpstream.mechanisms.families.subset.subsets import SubsetLayout, Subsets
 from ldpstream.mechanisms.interface.decoder import (
     ROUNDING,
     Decoded,
@@ -32,7 +24,6 @@ from ldpstream.mechanisms.interface.decoder import (
     LinearDecoder,
     SingleValues,
     Statistic,
-    parts,
 )
 from ldpstream.mechanisms.interface.symbols import CountDecoder, remove_rounding
 
@@ -40,45 +31,36 @@ from ldpstream.mechanisms.interface.symbols import CountDecoder, remove_rounding
 class BlanketDecoder(Decoder):
     """What `h` is made of in all forms of reports.
 
-    `groups` are the sensitive values, group 0, and one group of each other value. `inner` decodes
-    the reports of group 0 by themselves, and `threshold` is tau in units of 2^-64.
+    `inner` decodes reports of disclosed `groups`, `tau` is the probability of such a report, and
+    `blanket` holds the `pi_g`, float64 `(groups,)`.
     """
 
     def __init__(
-        self, inner: DesignDecoder | SubsetDecoder, groups: Blocks, *, threshold: int
+        self, inner: DesignDecoder | SubsetDecoder, groups: Blocks, *, tau: float, blanket: Floats
     ) -> None:
-        self._inner, self._size = inner, groups.size
-        self._hidden = groups.of_value == 0
-        self._sensitive, self._plain = np.flatnonzero(self._hidden), np.flatnonzero(groups.of_value)
-        # The plain report of each value; of a sensitive one, any.
-        self._report = np.maximum(groups.of_value - 1, 0)
-        self._tau = threshold / WORD
-        self._odds = (WORD - threshold) / threshold
-        self._shift = -self._odds / self._sensitive.size
+        self._inner, self._groups, self._blanket = inner, groups, blanket
+        self._tau, self._odds = tau, (1.0 - tau) / tau
+        self.scratch = inner.scratch + 2.0
 
-    @abstractmethod
-    def _split(self, statistic: Statistic) -> tuple[Statistic, Statistic]:
-        """Return the statistic that `inner` decodes, and the number of each plain report."""
+    def _shift(self, at: slice | Integers) -> Floats:
+        """Return `c` of single values."""
+        group = self._groups.of_value[at]
+        shift: Floats = -self._odds * self._blanket[group] / self._groups.sizes[group]
+        return shift
 
-    def _joined(self, sensitive: Floats | float, plain: Floats | float) -> Floats:
-        """Return properties of all values, `(k,)`, from those of the two kinds, each in order."""
-        out = np.empty(self._size)
-        out[self._plain] = plain
-        out[self._sensitive] = sensitive
-        return out
+    def _means(self, weights: Floats) -> Floats:
+        """Return the mean weight of each group."""
+        groups = self._groups
+        means: Floats = np.bincount(groups.of_value, weights, groups.count) / groups.sizes
+        return means
 
     def _mean_shift(self, weights: Floats) -> float:
         """Return `c` of a query."""
-        return self._shift * float(weights[self._sensitive].sum())
+        return -self._odds * float(self._blanket @ self._means(weights))
 
     def totals(self, statistic: Statistic) -> Floats:
-        inner, plain = self._split(statistic)
-        sums = np.empty(self._size)
-        if plain.size:
-            for at in parts(self._size):
-                np.divide(plain[self._report[at]], self._tau, out=sums[at])
-        shifted = self._shift * int(self.group_reports(statistic)[0])
-        sums[self._sensitive] = self._inner.totals(inner) / self._tau + shifted
+        sums = self._inner.totals(statistic) / self._tau
+        sums += self._shift(slice(None)) * int(self.group_reports(statistic)[0])
         return sums
 
     def second_moments(self, statistic: Statistic) -> Floats:
@@ -86,55 +68,43 @@ class BlanketDecoder(Decoder):
         return self.single_values(decoded, slice(None)).second_moments
 
     def single_values(self, decoded: Decoded, at: slice | Integers) -> SingleValues:
-        statistic, plain = self._split(decoded.statistic)
-        n, shift, inner = int(decoded.reports.sum()), self._shift, self._inner
-        values = np.arange(self._size)[at] if isinstance(at, slice) else at
-        moments = np.zeros(values.size)
-        if plain.size:
-            np.divide(plain[self._report[at]], self._tau**2, out=moments)
-        least, largest = np.zeros(values.size), np.full(values.size, 1.0 / self._tau)
-        quietest, noisiest = np.zeros(values.size), np.full(values.size, self._odds)
-        here = np.flatnonzero(self._hidden[at])
-        if here.size:
-            places = np.searchsorted(self._sensitive, values[here])
-            shares = decoded.shares[self._sensitive]
-            of_own = (shares - shift * n) * self._tau
-            single = inner.single_values(
-                Decoded(statistic, of_own, inner.group_reports(statistic)), places
-            )
-            moments[here] = single.second_moments / self._tau**2
-            moments[here] += (2.0 * shares[places] - shift * n) * shift
-            least[here], largest[here] = self._ends(single.least, single.largest)
-            quietest[here], noisiest[here] = self._noise_levels(places)
-        return SingleValues(moments, least, largest, quietest, noisiest)
+        inner, tau, shift = self._inner, self._tau, self._shift(at)
+        n, shares = int(decoded.reports.sum()), decoded.shares[at]
+        of_inner = np.zeros(decoded.shares.size)
+        of_inner[at] = (shares - shift * n) * tau
+        reports = inner.group_reports(decoded.statistic)
+        single = inner.single_values(Decoded(decoded.statistic, of_inner, reports), at)
+        moments = single.second_moments / tau**2 + (2.0 * shares - shift * n) * shift
+        ends = self._ends(single.least, single.largest, shift)
+        return SingleValues(moments, *ends, *self._noise_levels(at))
 
-    def _ends(self, least: Floats, largest: Floats) -> tuple[Floats, Floats]:
-        """Return the extremes of sensitive values, from those among the reports of group 0."""
-        if self._plain.size:
-            # Plain reports.
+    def _ends(self, least: Floats, largest: Floats, shift: Floats) -> tuple[Floats, Floats]:
+        """Return the extremes of values, from those among the reports of their groups."""
+        if self._groups.count > 1:
             least, largest = np.minimum(least, 0.0), np.maximum(largest, 0.0)
-        return least / self._tau + self._shift, largest / self._tau + self._shift
+        return least / self._tau + shift, largest / self._tau + shift
 
     def extremes(self) -> tuple[Floats, Floats]:
-        least, largest = self._ends(*self._inner.extremes())
-        return self._joined(least, 0.0), self._joined(largest, 1.0 / self._tau)
+        return self._ends(*self._inner.extremes(), self._shift(slice(None)))
 
     def noise_extremes(self) -> tuple[Floats, Floats]:
-        """Return the extremes over users of the value, of other sensitive ones, and of the rest."""
-        least, largest = self._noise_levels(slice(None))
-        return self._joined(least, 0.0), self._joined(largest, self._odds)
+        """Return the extremes over users of the value, of others of its group, and of the rest."""
+        return self._noise_levels(slice(None))
 
     def _noise_levels(self, at: slice | Integers) -> tuple[Floats, Floats]:
+        group, groups, shift = self._groups.of_value[at], self._groups, self._shift(at)
         inner, least, largest = (level / self._tau for level in self._inner.noise_levels(at))
-        shift, size = self._shift, self._sensitive.size
+        size = groups.sizes[group]
         inside = 2.0 * shift / size + self._inner.uniform_moments(at) / self._tau
-        elsewhere = shift**2 + self._odds * inside
-        inner += elsewhere + 2.0 * shift + self._odds
-        # A group of one value is certain of its own reports, but for rounding.
-        inner[inner <= ROUNDING] = 0.0
-        levels = [inner] if size == 1 else [inner, elsewhere + least, elsewhere + largest]
-        if self._plain.size:
-            levels.append(elsewhere)
+        elsewhere = shift**2 + self._odds * self._blanket[group] * inside
+        inner = inner + elsewhere + 2.0 * shift + self._odds
+        # A group of one value may be certain of its own reports, but for rounding.
+        inner[inner <= ROUNDING * (1.0 + self._odds)] = 0.0
+        several = size > 1
+        least = np.where(several, elsewhere + least, inner)
+        largest = np.where(several, elsewhere + largest, inner)
+        rest = elsewhere if groups.count > 1 else inner
+        levels = inner, least, largest, rest
         return np.minimum.reduce(levels), np.maximum.reduce(levels)
 
     def groups(self) -> None:
@@ -142,75 +112,47 @@ class BlanketDecoder(Decoder):
 
 
 class SubsetBlanket(BlanketDecoder, LinearDecoder):
-    """The decoder where reports hold subsets of the sensitive values."""
+    """The decoder where reports hold subsets of the values of a group."""
 
     _inner: SubsetDecoder
 
-    def __init__(self, groups: Blocks, subsets: Subsets, *, threshold: int) -> None:
-        inner = SubsetDecoder(SubsetLayout(Blocks.one(subsets.size), (subsets,)), (subsets,))
-        super().__init__(inner, groups, threshold=threshold)
-
-    def _split(self, statistic: Statistic) -> tuple[Statistic, Statistic]:
-        held = statistic[self._sensitive]
-        reports = statistic[self._size :]
-        return np.concatenate((held, reports[:1])), reports[1:]
-
     def noise(self, weights: Floats) -> Floats:
-        sensitive = weights[self._sensitive]
-        shift, mean = self._mean_shift(weights), sensitive.mean()
-        inside = float(self._inner.uniform_variances(sensitive)[0]) / self._tau**2
-        blanket = (shift + mean / self._tau) ** 2 + inside
-        every = self._tau * shift**2 + (1.0 - self._tau) * blanket
-        inner = self._inner.noise(sensitive) / self._tau
-        moments = every + 2.0 * shift * weights + weights**2 / self._tau
-        moments[self._sensitive] += inner
-        return remove_rounding(moments, weights)
+        tau, shift = self._tau, self._mean_shift(weights)
+        inside = self._inner.uniform_variances(weights) / tau**2
+        moments = self._blanket @ ((shift + self._means(weights) / tau) ** 2 + inside)
+        every = tau * shift**2 + (1.0 - tau) * float(moments)
+        noise = self._inner.noise(weights) / tau
+        noise += every + 2.0 * shift * weights + weights**2 / tau
+        return remove_rounding(noise, weights)
 
     def total(self, weights: Floats, statistic: Statistic) -> float:
-        inner, plain = self._split(statistic)
-        total = self._inner.total(weights[self._sensitive], inner)
-        total += float((weights[self._plain] * plain).sum())
         n = int(self.group_reports(statistic)[0])
-        return total / self._tau + self._mean_shift(weights) * n
+        total = self._inner.total(weights, statistic) / self._tau
+        return total + self._mean_shift(weights) * n
 
     def span(self, weights: Floats) -> tuple[float, float]:
-        least, largest = self._inner.span(weights[self._sensitive])
-        plain = weights[self._plain]
-        ends = plain.min(initial=least), plain.max(initial=largest)
         shift = self._mean_shift(weights)
-        return float(ends[0]) / self._tau + shift, float(ends[1]) / self._tau + shift
+        least, largest = (end / self._tau + shift for end in self._inner.span(weights))
+        return least, largest
 
     def group_reports(self, statistic: Statistic) -> Indices:
-        return np.array([statistic[self._size :].sum()], dtype=np.int64)
+        return np.array([statistic[self._groups.size :].sum()], dtype=np.int64)
 
 
 class SymbolBlanket(BlanketDecoder, CountDecoder):
-    """The decoder where symbols are counted: those of group 0, then plain ones."""
+    """The decoder where symbols are counted, those of one group after the other."""
 
     _inner: DesignDecoder
 
-    def __init__(
-        self, groups: Blocks, design: SymmetricDesign, incidence: Incidence, *, threshold: int
-    ) -> None:
-        size, self._order = int(groups.sizes[0]), design.order
-        layout = DesignLayout(Blocks.one(size), {size: design})
-        kind = DesignDecoder if design.order == size else CentredDecoder
-        super().__init__(kind(layout, (incidence,)), groups, threshold=threshold)
-        self.scratch = 2.0
-
-    def _split(self, statistic: Statistic) -> tuple[Statistic, Statistic]:
-        return statistic[: self._order], statistic[self._order :]
-
     def decode(self, weights: Floats) -> Floats:
-        inner = self._inner.decode(weights[self._sensitive])
-        decoded = np.concatenate((inner, weights[self._plain])) / self._tau
+        decoded = self._inner.decode(weights) / self._tau
         decoded += self._mean_shift(weights)
         return decoded
 
     def expect(self, function: Floats) -> Floats:
-        """Return `Q f`, from the mean over the reports of group 0."""
-        inner, plain = function[: self._order], function[self._order :]
-        means = self._joined(self._inner.expect(inner), plain)
-        means *= self._tau
-        means += (1.0 - self._tau) * inner.mean()
-        return means
+        """Return `Q f`, from the means over the reports of each group."""
+        layout = self._inner.reports
+        means = np.add.reduceat(np.asarray(function, dtype=np.float64), layout.starts)
+        expected = self._inner.expect(function) * self._tau
+        expected += (1.0 - self._tau) * float(self._blanket @ (means / layout.orders))
+        return expected

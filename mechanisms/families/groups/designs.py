@@ -2,31 +2,38 @@
 
 All supports are alike: D of the K reports support each value, I any two values. Reports are the
 values themselves (K = s, D = 1), points of a projective space, or subsets of `chosen` values, which
-support the values that they hold. Which is best depends on how many users have a sensitive value:
-variances are compared for a given share of them (`choose_design`).
+support the values that they hold. Which are best depends on the budgets, and on how many users have
+a value of the group: variances are compared for given shares of them (`choose_designs`).
 """
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
+from math import comb
 from typing import Final
 
 import numpy as np
 
 from ldpstream.mechanisms.base.arrays import Floats
+from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.exact.dyadic import exp_floor
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.design.design import SymmetricDesign
 from ldpstream.mechanisms.families.design.geometry_transform import Geometry
 from ldpstream.mechanisms.families.design.incidence import OWN, Incidence, hyperplanes
 from ldpstream.mechanisms.families.subset.selection import MAX_BLOCK
+from ldpstream.mechanisms.families.subset.subsets import Subsets
 from ldpstream.mechanisms.families.tree.hierarchy import small_spaces
 
 DEFAULT_SHARE: Final = 0.3
 """The share of users with a sensitive value for which designs are compared by default."""
 _TOLERANCE: Final = 1.03
 """Reports that are numbers are used if no subsets are better by more than this factor."""
-_LARGEST_BUDGET: Final = 64
+_LARGEST_BUDGET: Final = Fraction(64)
+_MOST_JOINT: Final = 64
+"""The designs of so many kinds of groups are chosen together, those of more one by one."""
+_PASSES: Final = 4
 
 
 @dataclass(frozen=True)
@@ -46,6 +53,11 @@ class GroupDesign:
         return self.chosen > 1
 
     @property
+    def reports(self) -> int:
+        """Number K of reports."""
+        return self.geometry.points if self.geometry else comb(self.size, self.chosen)
+
+    @property
     def support(self) -> tuple[Fraction, Fraction]:
         """The fraction of the reports that support a value, and any two values."""
         if self.geometry is not None:
@@ -54,75 +66,187 @@ class GroupDesign:
         held = Fraction(self.chosen, self.size)
         return held, held * Fraction(self.chosen - 1, max(1, self.size - 1))
 
-    @property
-    def symmetric(self) -> SymmetricDesign:
-        """The design of reports that are numbers, all of which support their user's value."""
+    def symmetric(self, threshold: int = WORD) -> SymmetricDesign:
+        """Return the design of reports that are numbers, which support their value that often."""
         if self.geometry is None:
-            return SymmetricDesign(self.size, 1, 0, WORD)
+            return SymmetricDesign(self.size, 1, 0, threshold)
         inside, overlap = self.geometry.inside, self.geometry.overlap
-        return SymmetricDesign(self.geometry.points, inside, overlap, WORD)
+        return SymmetricDesign(self.geometry.points, inside, overlap, threshold)
+
+    def subsets(self, threshold: int) -> Subsets:
+        """Return the subsets of reports that hold masks."""
+        return Subsets(self.size, self.chosen, threshold)
 
     @cached_property
     def incidence(self) -> Incidence:
         """Which numbers support which values."""
         return OWN if self.geometry is None else hyperplanes(self.geometry, self.size)
 
-    def threshold(self, epsilon: Fraction) -> int:
-        """Return the largest probability tau of an own report, in units of 2^-64.
+    def parameters(self) -> Mapping[str, Json]:
+        """Return what devices need to know of it."""
+        if self.geometry is None:
+            return {"chosen": self.chosen}
+        return {"q": self.geometry.q, "dimension": self.geometry.dimension}
 
-        `L/B = 1 + tau/(rho (1 - tau)) <= e^epsilon`, and tau is below 1.
+
+@dataclass(frozen=True)
+class GroupKind:
+    """Groups of `size` values with the same budgets; None is infinite.
+
+    There are `groups` of them, and `mass` is the share of users with a value of any one of them.
+    """
+
+    size: int
+    inside: Fraction | None
+    outside: Fraction | None
+    groups: int = 1
+    mass: float = 1.0
+
+    @property
+    def factors(self) -> tuple[Fraction, Fraction | None]:
+        """`e^inside` and `e^outside`, rounded down; a group of one value has any inside."""
+        inside, outside = (
+            None if one is None else exp_floor(min(one, _LARGEST_BUDGET))
+            for one in (self.inside, self.outside)
+        )
+        if inside is None or self.size == 1:
+            inside = outside or Fraction(1)
+        return inside, outside
+
+    def support(self, share: Fraction) -> tuple[Fraction, Fraction]:
+        """Return how often own reports support their value, `sigma`, and the weight r of a group.
+
+        `share` is that of the reports that support a value. `r/(sum of r)` is the probability of
+        the group in the blanket.
         """
-        odds = self.support[0] * (exp_floor(min(epsilon, Fraction(_LARGEST_BUDGET))) - 1)
-        return min(int(WORD * odds / (1 + odds)), WORD - 1)
+        inside, outside = self.factors
+        if outside is None:
+            return share * inside / (share * inside + 1 - share), Fraction(0)
+        supporting = share * (outside - 1)
+        every = supporting + (1 - share) * (outside / inside - 1)
+        return (supporting / every, 1 / every) if every else (Fraction(1), Fraction(0))
 
 
 @lru_cache(maxsize=1024)
-def choose_design(epsilon: Fraction, size: int, share: float) -> GroupDesign:
-    """Return the design of least variance for a group of `size` values, the same on all machines.
+def choose_designs(kinds: Sequence[GroupKind], exposed: float = 0.0) -> Sequence[GroupDesign]:
+    """Return designs with the least sum of variances of all single values, the same everywhere.
 
-    The variance is summed over all single values; `share` of the users have one of the group, each
-    equally often. Only sums, products and quotients of doubles are compared, which every machine
-    rounds alike.
+    The share `exposed` of users have a value without any budget. In a group all values are equally
+    frequent. Only sums, products and quotients of doubles are compared, in a fixed order, which
+    every machine rounds alike.
     """
-    numbers = [GroupDesign(size), *(GroupDesign(size, 1, space) for space in small_spaces(size))]
-    supports = np.array([[float(part) for part in one.support] for one in numbers])
-    noise = _total_noise(epsilon, size, share, supports[:, 0], supports[:, 1])
-    best = int(np.argmin(noise))
-    if 2 < size <= MAX_BLOCK:
-        chosen = np.arange(2.0, size)
-        held = chosen / size
-        of_subsets = _total_noise(epsilon, size, share, held, held * (chosen - 1) / (size - 1))
-        subset = int(np.argmin(of_subsets))
-        if of_subsets[subset] * _TOLERANCE < noise[best]:
-            return GroupDesign(size, int(chosen[subset]))
-    return numbers[best]
+    if len(kinds) > _MOST_JOINT:
+        single = [choose_designs((kind,)) for kind in kinds]
+        masks = any(one.is_subset for (one,) in single)
+        listed = [_subsets(kind.size) if masks else _numbers(kind.size) for kind in kinds]
+        return [_descend([kind], [of], 0.0)[1][0] for kind, of in zip(kinds, listed, strict=True)]
+    noise, numbers = _descend(kinds, [_numbers(kind.size) for kind in kinds], exposed)
+    if max(kind.size for kind in kinds) > MAX_BLOCK:
+        return numbers
+    of_subsets, subsets = _descend(kinds, [_subsets(kind.size) for kind in kinds], exposed)
+    return subsets if of_subsets * _TOLERANCE < noise else numbers
 
 
-def _total_noise(
-    epsilon: Fraction, size: int, share: float, support: Floats, both: Floats
-) -> Floats:
-    """Return the sum of the variances of all single values, by support of a value and of any two.
+@lru_cache(maxsize=1024)
+def _numbers(size: int) -> Sequence[GroupDesign]:
+    spaces = small_spaces(size) if size > 1 else ()
+    return [GroupDesign(size), *(GroupDesign(size, 1, space) for space in spaces)]
 
-    A report of load l adds `size c^2 + l (size - l) b^2 / size` over the values of the group, b
-    being `1/(tau (1 - I/D))` and c the mean of their decoders there. The mean of `l (size - l)`
-    follows from the supports, exactly for uniform reports. For the reports that support a value it
-    is exact if all loads are equal, and else assumes that loads vary there as elsewhere.
+
+@lru_cache(maxsize=1024)
+def _subsets(size: int) -> Sequence[GroupDesign]:
+    return [GroupDesign(size, chosen) for chosen in range(1, max(2, size))]
+
+
+def _descend(
+    kinds: Sequence[GroupKind], designs: Sequence[Sequence[GroupDesign]], exposed: float
+) -> tuple[float, Sequence[GroupDesign]]:
+    """Return the least noise that is found by changing the design of one kind at a time."""
+    tables = [_Table.of(kind, of) for kind, of in zip(kinds, designs, strict=True)]
+    chosen, noise = [0] * len(kinds), float("inf")
+    for _ in range(_PASSES if len(kinds) > 1 else 1):
+        before = noise
+        for place, table in enumerate(tables):
+            given = [one.at(i) for one, i in zip(tables, chosen, strict=True)]
+            given[place] = table
+            totals = _total_noise(given, exposed)
+            chosen[place] = int(np.argmin(totals))
+            noise = float(totals[chosen[place]])
+        if noise == before:
+            break
+    return noise, [of[i] for of, i in zip(designs, chosen, strict=True)]
+
+
+@dataclass(frozen=True)
+class _Table:
+    """Properties of the designs that a kind of groups may have, float64 `(designs,)`.
+
+    `weight` is r of `GroupKind.support`, `step` is 1 over the difference that a user of the value
+    makes to how often own reports support it. A report of load l has `l (size - l)` pairs of values
+    of which it supports one; `supporting` and `uniform` are its means for own reports and over all.
     """
-    gain = float(exp_floor(min(epsilon, Fraction(_LARGEST_BUDGET))) - 1)
-    if gain == 0.0:
-        return np.zeros_like(support)  # the caller refuses such an epsilon
-    odds = support * gain
-    blanket = 1.0 / (1.0 + odds)
-    own = odds * blanket
-    step = support / (support - both) / own
-    uniform = size * (size - 1) * (support - both)
-    spread = size * size * support * (1.0 - support) - uniform
-    load = 1.0 + (size - 1) * both / support
-    supporting = load * (size - load) - spread
-    scale = step * step / size
-    elsewhere = blanket * (1.0 / size + scale * uniform)
-    shift = blanket / own / size
-    sensitive = own * (1.0 / size + scale * supporting) + elsewhere - 1.0
-    plain = own * size * shift * shift + elsewhere + 1.0 / own - 1.0
-    total: Floats = share * sensitive + (1.0 - share) * plain
+
+    kind: GroupKind
+    weight: Floats
+    step: Floats
+    supporting: Floats
+    uniform: Floats
+
+    @classmethod
+    def of(cls, kind: GroupKind, designs: Iterable[GroupDesign]) -> "_Table":
+        inside, outside = kind.factors
+        gain = float(inside - 1)
+        share, both = np.array([[float(part) for part in design.support] for design in designs]).T
+        rest, size = 1.0 - share, float(kind.size)
+        if outside is None:
+            every = 1.0 + share * gain
+            own, weight, gap = share * float(inside) / every, 0.0 * share, share * gain / every
+        else:
+            beyond = float(outside / inside - 1)
+            every = share * float(outside - 1) + rest * beyond
+            weight = 1.0 / every if every.all() else np.full_like(share, 1e150)
+            own = share * float(outside - 1) * weight
+            gap = share * float(outside) * gain / float(inside) * weight
+        uniform = size * (size - 1.0) * (share - both)
+        spread = size * size * share * rest - uniform
+        load = 1.0 + (size - 1.0) * both / share
+        held = load * (size - load) - spread
+        if kind.size == 1 or gain == 0.0:
+            # A group of one value has no deviations; the caller refuses budgets near 0.
+            step, lost = 0.0 * share, 0.0 * share
+        else:
+            step, lost = share / (share - both) / gap, (uniform - share * held) / rest
+        return cls(kind, weight, step, own * held + (1.0 - own) * lost, uniform)
+
+    def at(self, place: int) -> "_Table":
+        """Return the table of one design."""
+        columns = (self.weight, self.step, self.supporting, self.uniform)
+        return _Table(self.kind, *(column[place : place + 1] for column in columns))
+
+
+def _total_noise(tables: Sequence[_Table], exposed: float) -> Floats:
+    """Return the sum of the variances of all single values.
+
+    A report of load l adds `size c^2 + l (size - l) b^2 / size` over the values of its group, b
+    being `step/tau` and c the mean of their decoders there, and `size shift^2` over another's. The
+    means of `l (size - l)` follow from the supports, exactly for uniform reports. For the reports
+    that support a value they are exact if all loads are equal, and else assume that loads vary
+    there as elsewhere.
+    """
+    weights: Floats = np.zeros(1)
+    for table in tables:
+        weights = weights + table.kind.groups * table.weight
+    odds = 1.0 + weights
+    total: Floats = exposed * weights
+    for table in tables:
+        size, mass = float(table.kind.size), table.kind.mass
+        mean = (odds - table.weight) / size
+        shift = table.weight / size
+        scale = table.step * table.step * odds * odds / size
+        base = size * mean * mean
+        hidden = table.weight * (base + scale * table.uniform)
+        hidden = hidden + (odds - 1.0 - table.weight) * size * shift * shift
+        own = (base + scale * table.supporting + hidden) / odds - 1.0
+        elsewhere = (size * shift * shift + hidden) / odds
+        total = total + table.kind.groups * (mass * own + (1.0 - mass) * elsewhere)
     return total

@@ -18,30 +18,65 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.mechanisms.base.errors import within
-from ldpstream.mechanisms.base.lazy import locked_cached_property
-from ldpstream.mechanisms.channels.certificate import (
-    ENUMERATION_LIMIT,
-)
-from ldpstream.mechanisms.channels.channel import Channel, refuse_large
-from ldpstream.mechanisms.exact.dyadic import budget, sign_threshold
+from ldpstream.mechanisms.base.errors import SpecError, within
+from ldpstream.mechanisms.exact.dyadic import SMALLEST_EPSILON, budget, sign_threshold
 from ldpstream.mechanisms.exact.entropy import WORD, Entropy
-from ldpstream.mechanisms.exact.walsh import move_to_sign, positive, sign_order
+from ldpstream.mechanisms.exact.walsh import move_to_sign, sign_order
 from ldpstream.mechanisms.families.design.design import SymmetricDesign
-from ldpstream.mechanisms.families.design.incidence import Signs
-from ldpstream.mechanisms.families.groups.decoder import SymbolBlanket
-from ldpstream.mechanisms.families.groups.sensitive import SensitiveMechanism
+from ldpstream.mechanisms.families.design.incidence import Incidence, Signs
+from ldpstream.mechanisms.families.groups.channel import GroupThresholds, KindThresholds
+from ldpstream.mechanisms.families.groups.designs import GroupDesign
+from ldpstream.mechanisms.families.groups.mechanism import (
+    SymbolGroupMechanism,
+    sensitive_parameters,
+    sensitive_policy,
+)
 from ldpstream.mechanisms.interface.chain import BlockChain, blend_of, read_larger
 from ldpstream.mechanisms.interface.mechanism import Json, Reports
 from ldpstream.mechanisms.interface.settings import Settings
-from ldpstream.mechanisms.interface.symbols import SymbolMechanism
+from ldpstream.mechanisms.policies.groups import GroupPolicy
+from ldpstream.mechanisms.policies.policy import HighLowPolicy
 
 
 @dataclass(frozen=True)
-class HighLow(SensitiveMechanism, SymbolMechanism):
-    """Protects the values in `sensitive` by Hadamard positions."""
+class SignDesign(GroupDesign):
+    """Hadamard positions for a group of `size` values, of which half support a value."""
+
+    @property
+    def reports(self) -> int:
+        return sign_order(self.size)
+
+    @property
+    def support(self) -> tuple[Fraction, Fraction]:
+        return Fraction(1, 2), Fraction(1, 4)
+
+    def symmetric(self, threshold: int = WORD) -> SymmetricDesign:
+        order = self.reports
+        return SymmetricDesign(order, order // 2, order // 4, threshold)
+
+    @cached_property
+    def incidence(self) -> Incidence:
+        return Signs(self.reports)
+
+
+@dataclass(frozen=True)
+class HighLow(SymbolGroupMechanism):
+    """Protects the values in `sensitive` by Hadamard positions.
+
+    Raises:
+        SpecError: as for `sensitive_policy`, and if epsilon is so small that reports carry no
+            information.
+    """
 
     id: ClassVar[str] = "high-low"
+    epsilon: float
+    values: int
+    sensitive: frozenset[int]
+
+    def __post_init__(self) -> None:
+        sensitive_policy(self.epsilon, self.values, self.sensitive)
+        if 2 * self.threshold <= WORD:
+            raise SpecError("epsilon", f"a number of at least {SMALLEST_EPSILON}")
 
     @classmethod
     def configure(cls, settings: Settings) -> Self:
@@ -51,15 +86,9 @@ class HighLow(SensitiveMechanism, SymbolMechanism):
         with within(settings.path):
             return cls(epsilon, settings.domain.size, sensitive)
 
-    @property
-    def positions(self) -> int:
-        """Number S of Hadamard positions."""
-        return sign_order(len(self.sensitive))
-
-    @property
-    def outputs(self) -> int:
-        """Number of reports: S positions, and one for each value that is not sensitive."""
-        return self.positions + self.values - len(self.sensitive)
+    @cached_property
+    def grouped(self) -> GroupPolicy:
+        return sensitive_policy(self.epsilon, self.values, self.sensitive)
 
     @cached_property
     def threshold(self) -> int:
@@ -69,49 +98,29 @@ class HighLow(SensitiveMechanism, SymbolMechanism):
         """
         return sign_threshold(budget(self.epsilon))
 
-    @property
-    def own_threshold(self) -> int:
-        return 2 * self.threshold - WORD
-
-    @property
-    def support(self) -> tuple[Fraction, Fraction]:
-        return Fraction(1, 2), Fraction(1, 4)
-
-    @property
-    def listable(self) -> bool:
-        return self.size <= ENUMERATION_LIMIT
+    @cached_property
+    def thresholds(self) -> GroupThresholds:
+        kinds = (SignDesign(len(self.sensitive)), GroupDesign(1))
+        positions, plain = (KindThresholds(kinds[i], WORD, (WORD, 0)[i]) for i in range(2))
+        kind_of = (np.arange(self.groups.count) > 0).astype(np.int64)
+        every = (positions, plain)[: len(self.kinds)]
+        return GroupThresholds(every, kind_of, 2 * self.threshold - WORD)
 
     @cached_property
-    def row(self) -> NDArray[np.int64]:
-        """Each value's row of Sylvester's matrix, int64 `(k,)`; 0 if it is not sensitive."""
-        return np.where(self.groups.of_value == 0, self.groups.position + 1, 0)
+    def policy(self) -> HighLowPolicy:
+        return HighLowPolicy(self.epsilon, self.values, self.sensitive)
 
-    @cached_property
-    def plain(self) -> NDArray[np.int64]:
-        """The plain report of each value, int64 `(k,)`; -1 if it is sensitive and has none."""
-        group = self.groups.of_value
-        return np.where(group > 0, self.positions + group - 1, -1)
+    @property
+    def positions(self) -> int:
+        """Number S of Hadamard positions."""
+        return sign_order(len(self.sensitive))
 
     def parameters(self) -> Mapping[str, Json]:
-        return {"threshold": hex(self.threshold), **self.sensitive_parameters()}
+        return {"threshold": hex(self.threshold), **sensitive_parameters(self.policy)}
 
-    def channel(self) -> Channel:
-        """Return the realised channel in exact rationals.
-
-        Raises:
-            ValueError: if it holds more than 2^20 probabilities.
-        """
-        refuse_large(self.values, self.values * self.positions)
-        return Channel(tuple(self._row(value) for value in range(self.values)), self.outputs)
-
-    def _row(self, value: int) -> dict[int, Fraction]:
-        S, T = self.positions, self.threshold
-        if self.row[value] == 0:
-            row = dict.fromkeys(range(S), Fraction(2 * (WORD - T), WORD * S))
-            return row | {int(self.plain[value]): Fraction(2 * T - WORD, WORD)}
-        high, low = self.levels
-        signs = positive(self.row[value], np.arange(S))
-        return {y: high if sign else low for y, sign in enumerate(signs)}
+    def tables(self) -> Mapping[str, Json]:
+        numbers: list[Json] = [*sorted(self.sensitive)]
+        return {"sensitive": numbers}
 
     @property
     def levels(self) -> tuple[Fraction, Fraction]:
@@ -131,12 +140,6 @@ class HighLow(SensitiveMechanism, SymbolMechanism):
         places = np.array([0]), np.array([order])
         return permanent, BlockChain(*places, {order: blend})
 
-    def check_tables(self) -> None:
-        super().check_tables()
-        protected = self.row[self.row > 0]
-        if len(np.unique(protected)) < len(self.sensitive) or protected.max() >= self.positions:
-            raise ValueError("the tables of high-low are not what its proof assumes")
-
     def randomise(self, values: NDArray[np.int64], entropy: Entropy) -> Reports:
         """Randomise values, int64 of shape `(n,)` in `0..k-1`, into reports of shape `(n,)`.
 
@@ -144,15 +147,14 @@ class HighLow(SensitiveMechanism, SymbolMechanism):
         n for the positions. Since S is a power of two, masking a word draws uniformly.
         """
         decisions = entropy.words(len(values))
-        rows = self.row[values]
-        hidden = rows > 0
+        groups = self.groups
+        hidden = groups.of_value[values] == 0
+        rows = np.where(hidden, groups.position[values] + 1, 0)
         limits = np.array([2 * self.threshold - WORD, self.threshold], dtype=np.uint64)
         chosen = decisions < limits[hidden.astype(np.int64)]
         drawn = entropy.words(len(values)).view(np.int64) & np.int64(self.positions - 1)
-        return np.where(chosen & ~hidden, self.plain[values], move_to_sign(rows, drawn, chosen))
-
-    @locked_cached_property
-    def decoder(self) -> SymbolBlanket:
-        order = self.positions
-        signs = SymmetricDesign(order, order // 2, order // 4, WORD)
-        return SymbolBlanket(self.groups, signs, Signs(order), threshold=self.own_threshold)
+        return np.where(
+            chosen & ~hidden,
+            self.layout.starts[groups.of_value[values]],
+            move_to_sign(rows, drawn, chosen),
+        )

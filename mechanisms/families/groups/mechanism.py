@@ -1,104 +1,121 @@
-"""Sensitive values hidden in a blanket of their group's reports (docs/theory.md section 2).
+"""Groups of values that are hidden in a blanket of reports (docs/theory.md section 2).
 
-A value's own report is uniform over the reports of the sensitive group that support it. With
-probability `tau = rho (e^eps - 1)/(rho (e^eps - 1) + 1)`, rho being the fraction that do, a user
-sends an own report; otherwise one that is uniform over all of the group's, which any value may
-send. A value that is not sensitive has its plain report for an own one. `high-low` is this with
-Hadamard positions, of which half support a value; here the design is chosen (`choose_design`), and
-tau is larger for the same epsilon where more reports support a value.
+A value of a group sends a report of its group that mostly supports it, or one of a *blanket* that
+any value may send (`channel`). Values without any budget have one plain report each, for an own
+one; they are not in the blanket. Which reports a group has, its design, is chosen for the budgets
+(`choose_designs`).
 
-Reports are numbers (`SymbolGroups`): the group's points or values, then the plain ones. Or they
+Reports are numbers (`SymbolGroups`): the points or values of one group after the other. Or they
 hold subsets (`SubsetGroups`): the number of the group and a mask, as with `subset-selection`.
 """
 
-from collections.abc import Mapping
+from abc import abstractmethod
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
-from math import comb
+from math import isfinite
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.mechanisms.base.arrays import Bools, Integers
 from ldpstream.mechanisms.base.canonical import Json
-from ldpstream.mechanisms.base.checks import describe
-from ldpstream.mechanisms.base.errors import SpecError, within
+from ldpstream.mechanisms.base.checks import is_whole, read_epsilon
+from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.base.lazy import locked_cached_property
-from ldpstream.mechanisms.channels.certificate import ENUMERATION_LIMIT
-from ldpstream.mechanisms.channels.channel import MOST_WORK, Channel, refuse_large
-from ldpstream.mechanisms.exact.dyadic import budget
-from ldpstream.mechanisms.exact.entropy import WORD, Entropy, uniform_below
-from ldpstream.mechanisms.families.groups.decoder import (
-    SubsetBlanket,
-    SymbolBlanket,
+from ldpstream.mechanisms.base.texts import count
+from ldpstream.mechanisms.channels.blanket import (
+    MOST_BLANKETS,
+    Blanket,
+    any_channel,
+    of_supports,
 )
-from ldpstream.mechanisms.families.groups.designs import DEFAULT_SHARE, GroupDesign, choose_design
-from ldpstream.mechanisms.families.groups.sensitive import SensitiveMechanism
+from ldpstream.mechanisms.channels.certificate import (
+    ENUMERATION_LIMIT,
+    Certificate,
+    certify_by_enumeration,
+    certify_by_structure,
+)
+from ldpstream.mechanisms.channels.channel import MOST_WORK, Channel, refuse_large
+from ldpstream.mechanisms.domains.blocks import Blocks
+from ldpstream.mechanisms.exact.dyadic import SMALLEST_EPSILON, budget
+from ldpstream.mechanisms.exact.entropy import WORD, Entropy, uniform_below
+from ldpstream.mechanisms.families.design.centred import CentredDecoder
+from ldpstream.mechanisms.families.design.decoder import DesignDecoder
+from ldpstream.mechanisms.families.design.design import DesignLayout
+from ldpstream.mechanisms.families.design.projective_geometry import draw_points
+from ldpstream.mechanisms.families.groups.channel import GroupThresholds
+from ldpstream.mechanisms.families.groups.decoder import SubsetBlanket, SymbolBlanket
+from ldpstream.mechanisms.families.groups.designs import (
+    DEFAULT_SHARE,
+    GroupDesign,
+    GroupKind,
+    choose_designs,
+)
+from ldpstream.mechanisms.families.groups.settings import read_groups
+from ldpstream.mechanisms.families.subset.decoder import SubsetDecoder
 from ldpstream.mechanisms.families.subset.selection import SubsetReports
 from ldpstream.mechanisms.families.subset.subsets import SubsetLayout, Subsets, draw_subsets
-from ldpstream.mechanisms.interface.mechanism import Reports
+from ldpstream.mechanisms.interface.mechanism import Mechanism, Reports
 from ldpstream.mechanisms.interface.settings import Settings
 from ldpstream.mechanisms.interface.symbols import SymbolMechanism
+from ldpstream.mechanisms.policies.groups import GroupBudget, GroupPolicy
+from ldpstream.mechanisms.policies.policy import HighLowPolicy, Policy
 
 
-@dataclass(frozen=True)
-class SensitiveGroups(SensitiveMechanism):
-    """Protects the values in `sensitive` by the reports of a design.
+class GroupMechanism(Mechanism):
+    """Values in groups, each with the thresholds of its kind.
 
-    Raises:
-        SpecError: as for every `SensitiveMechanism`, and if the design has another size.
+    A kind are the groups of one size among neighbours with the same budgets. Kinds are numbered by
+    their budgets and then by size.
     """
 
-    id: ClassVar[str] = "groups"
-    design: GroupDesign
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.design.size != len(self.sensitive):
-            raise SpecError("design", f"a design of {len(self.sensitive)} values")
-
-    @classmethod
-    def configure(cls, settings: Settings) -> "SensitiveGroups":
-        settings.only(cls.id, "epsilon", "sensitive", "share")
-        epsilon = settings.read_epsilon()
-        sensitive = settings.read_sensitive()
-        share = _read_share(settings.keys.get("share", DEFAULT_SHARE), f"{settings.path}.share")
-        with within(settings.path):
-            return best_groups(epsilon, settings.domain.size, sensitive, share=share)
-
-    @cached_property
-    def own_threshold(self) -> int:
-        return self.design.threshold(budget(self.epsilon))
+    grouped: GroupPolicy
+    """The budgets of groups."""
 
     @property
-    def support(self) -> tuple[Fraction, Fraction]:
-        return self.design.support
+    @abstractmethod
+    def thresholds(self) -> GroupThresholds:
+        """The realised probabilities."""
+
+    @property
+    def groups(self) -> Blocks:
+        """The values of each group."""
+        return self.grouped.groups
+
+    @cached_property
+    def kinds(self) -> tuple[GroupKind, ...]:
+        """The sizes and budgets of all kinds; groups are as likely as they are large."""
+        return tuple(kind for kind, _ in _kinds_of(self.grouped, 1.0))
+
+    @property
+    def size(self) -> int:
+        return self.grouped.size
+
+    @cached_property
+    def policy(self) -> Policy:
+        """The policy in its simplest form: sensitive values, blocks, or groups."""
+        return self.grouped.simplest
 
     @property
     def listable(self) -> bool:
+        """Whether certificates enumerate the channel."""
         return self.size <= ENUMERATION_LIMIT and self.entries <= MOST_WORK
 
     @property
     def entries(self) -> int:
         """Number of probabilities of the channel, which may exceed the range of floats."""
-        return self.size * self.reports
+        return self.size * sum(self._reports)
 
-    @property
-    def reports(self) -> int:
-        """Number K of reports of the sensitive group."""
-        design = self.design
-        return comb(design.size, design.chosen) if design.is_subset else design.symmetric.order
-
-    def parameters(self) -> Mapping[str, Json]:
-        space = self.design.geometry
-        kind: dict[str, Json] = (
-            {"chosen": self.design.chosen}
-            if space is None
-            else {"q": space.q, "dimension": space.dimension}
-        )
-        return {"threshold": hex(self.own_threshold), **kind, **self.sensitive_parameters()}
+    @cached_property
+    def _reports(self) -> list[int]:
+        """The number of reports of each group."""
+        each = [one.design.reports for one in self.thresholds.kinds]
+        return [each[kind] for kind in self.thresholds.kind_of.tolist()]
 
     def channel(self) -> Channel:
         """Return the realised channel in exact rationals; outputs as in `possible_reports`.
@@ -107,112 +124,405 @@ class SensitiveGroups(SensitiveMechanism):
             ValueError: if it holds more than 2^20 probabilities.
         """
         refuse_large(self.size, self.entries)
-        order, tau = self.reports, Fraction(self.own_threshold, WORD)
+        thresholds, orders = self.thresholds, self._reports
+        starts = np.cumsum([0, *orders]).tolist()
+        tau = Fraction(thresholds.own, WORD)
+        blanket = {
+            starts[group] + report: (1 - tau) * share / orders[group]
+            for group, share in thresholds.blanket_shares().items()
+            for report in range(orders[group])
+        }
         rows = []
         for group, place in zip(
             self.groups.of_value.tolist(), self.groups.position.tolist(), strict=True
         ):
-            row = dict.fromkeys(range(order), (1 - tau) / order)
-            own = [order + group - 1] if group else self.supporting(place)
-            for report in own:
-                row[report] = row.get(report, Fraction(0)) + tau / len(own)
+            one, row = thresholds.kinds[thresholds.kind_of[group]], dict(blanket)
+            supporting, sigma = _supporting(one.design, place), Fraction(one.supporting, WORD)
+            for report in range(orders[group]):
+                if report in supporting:
+                    own = sigma / len(supporting)
+                else:
+                    own = (1 - sigma) / (orders[group] - len(supporting))
+                if own:
+                    here = starts[group] + report
+                    row[here] = row.get(here, Fraction(0)) + tau * own
             rows.append(row)
-        return Channel(tuple(rows), order + self.groups.count - 1)
+        return Channel(tuple(rows), starts[-1])
 
-    def supporting(self, place: int) -> list[int]:
-        """Return the reports of the group that support the sensitive value at a place."""
-        if not self.design.is_subset:
-            return [*map(int, self.design.incidence.supporting(place))]
-        subsets = combinations(range(self.design.size), self.design.chosen)
-        return [report for report, members in enumerate(subsets) if place in members]
+    @cached_property
+    def ratios(self) -> Mapping[Fraction, Fraction]:
+        """The largest ratio of two values that the construction produces, by budget."""
+        found: dict[Fraction, Fraction] = defaultdict(Fraction)
+        for number, kind in enumerate(self.kinds):
+            inside, outside = self.thresholds.ratios(number)
+            if kind.inside is not None and kind.size > 1:
+                found[kind.inside] = max(found[kind.inside], inside)
+            if kind.outside is not None and self.groups.count > 1:
+                assert outside is not None
+                found[kind.outside] = max(found[kind.outside], outside)
+        return dict(found)
+
+    def certify(self) -> Certificate:
+        """Prove the realised loss: by enumeration if the channel is small, else by structure.
+
+        By structure: some report attains the ratio of each kind of groups (`channel`).
+        """
+        if self.listable:
+            return certify_by_enumeration(self.id, self.policy, self.channel(), self.disclosed())
+        self.check_tables()
+        return certify_by_structure(self.id, self.policy, self.ratios, self.disclosed())
+
+    def check_tables(self) -> None:
+        """Check what the proof by structure assumes of the tables.
+
+        Raises:
+            ValueError: if a group has the thresholds of another kind, two of its values share a
+                place, or plain reports are in the blanket.
+        """
+        groups, thresholds = self.groups, self.thresholds
+        place = groups.of_value * groups.size + groups.position
+        sizes = np.array([kind.size for kind in self.kinds])
+        bare = np.array([kind.outside is None for kind in self.kinds])
+        blanket = np.array([one.blanket > 0 for one in thresholds.kinds])
+        sound = (
+            np.unique(place).size == groups.size
+            and bool((groups.position < groups.sizes[groups.of_value]).all())
+            and np.array_equal(sizes[thresholds.kind_of], groups.sizes)
+            and np.array_equal(bare, ~blanket)
+            and all(
+                one.design.size == size
+                for one, size in zip(thresholds.kinds, sizes.tolist(), strict=True)
+            )
+        )
+        if not sound:
+            raise ValueError(f"the tables of {self.id} are not what its proof assumes")
+
+    def blankets(self) -> Mapping[Fraction, Collection[Blanket]]:
+        """Return the blankets of pairs with budgets in both directions.
+
+        If all groups are disclosed, those of their designs. Else only groups of the blanket have
+        some: of a single one, in which no report is rarer than outside, that of its design.
+        """
+        kinds, thresholds = self.kinds, self.thresholds
+        ratios = [thresholds.ratios(number) for number in range(len(kinds))]
+        every = zip(kinds, thresholds.kinds, ratios, strict=True)
+        found: dict[Fraction, set[Blanket]] = defaultdict(set)
+        if thresholds.own == WORD:
+            for kind, one, (inside, _) in every:
+                if kind.size > 1 and kind.inside is not None:
+                    found[kind.inside].add(of_supports(inside, *one.design.support))
+        else:
+            hidden = [(k, one, outside) for k, one, (_, outside) in every if outside is not None]
+            (kind, one, ratio), rest = hidden[0], hidden[1:]
+            if not rest and kind.groups == 1 and one.supporting == WORD:
+                if kind.size > 1 and kind.inside is not None:
+                    found[kind.inside] = {of_supports(ratio, *one.design.support)}
+                return found
+            largest = max(ratio for *_, ratio in hidden)
+            for kind, *_ in hidden:
+                for epsilon in (kind.inside, kind.outside):
+                    if epsilon is not None:
+                        found[epsilon] = {any_channel(largest)}
+        return {
+            epsilon: some if len(some) <= MOST_BLANKETS else [any_channel(self.ratios[epsilon])]
+            for epsilon, some in found.items()
+        }
+
+    def disclosed(self) -> list[str]:
+        if self.groups.count == 1:
+            return []
+        bare = [kind for kind in self.kinds if kind.outside is None]
+        if not bare:
+            return []
+        plain = sum(kind.groups for kind in bare if kind.size == 1)
+        blocks = sum(kind.groups for kind in bare) - plain
+        if self.thresholds.own == WORD:
+            alone = "alone in its block" if plain == 1 else "alone in their blocks"
+            values = [f"the value itself, for {count(plain, 'value')} {alone}"] if plain else []
+            return [f"the value's block, one of {self.groups.count}", *values]
+        often = f"with probability {self.thresholds.tau:.4g}"
+        phrases = []
+        if plain:
+            values = count(plain, "value")
+            phrases.append(f"the value itself, {often}, for {values} not sensitive")
+        if blocks:
+            phrases.append(f"the value's group, {often}, for {count(blocks, 'group')}")
+        return phrases
 
 
-@dataclass(frozen=True)
-class SymbolGroups(SensitiveGroups, SymbolMechanism):
-    """Sensitive values that report values or points, whose reports are numbers."""
+def _kinds_of(grouped: GroupPolicy, share: float) -> Iterator[tuple[GroupKind, Integers]]:
+    """Yield the kinds of groups with a design, in order, with the numbers of their groups.
+
+    Groups with a budget have the `share` of users, each in proportion to its size.
+    """
+    sizes = grouped.groups.sizes
+    protected = np.array([isfinite(one.inside) for one in grouped.budgets])[grouped.place]
+    values = int(sizes[protected].sum())
+    for place, one in enumerate(grouped.budgets):
+        here = np.flatnonzero(grouped.place == place)
+        inside, outside = (
+            budget(epsilon) if isfinite(epsilon) else None for epsilon in (one.inside, one.outside)
+        )
+        for size in np.unique(sizes[here]).tolist():
+            numbers = here[sizes[here] == size]
+            mass = share * size / values
+            yield GroupKind(size, inside, outside, numbers.size, mass), numbers
+
+
+def _supporting(design: GroupDesign, place: int) -> set[int]:
+    """Return the reports of a group that support the value at a place."""
+    if not design.is_subset:
+        return set(map(int, design.incidence.supporting(place)))
+    subsets = combinations(range(design.size), design.chosen)
+    return {report for report, members in enumerate(subsets) if place in members}
+
+
+class SymbolGroupMechanism(GroupMechanism, SymbolMechanism):
+    """Groups whose reports are numbers."""
 
     @property
     def outputs(self) -> int:
-        return self.reports + self.groups.count - 1
+        return self.layout.outputs
+
+    @cached_property
+    def layout(self) -> DesignLayout:
+        """The numbering of the reports of groups."""
+        thresholds = self.thresholds
+        designs = [one.design.symmetric(one.supporting) for one in thresholds.kinds]
+        return DesignLayout(self.groups, designs, thresholds.kind_of)
+
+    @locked_cached_property
+    def decoder(self) -> SymbolBlanket | DesignDecoder:
+        thresholds, layout = self.thresholds, self.layout
+        incidences = [one.design.incidence for one in thresholds.kinds]
+        moved = any(one.design.reports != one.design.size for one in thresholds.kinds)
+        inner = (CentredDecoder if moved else DesignDecoder)(layout, incidences)
+        if thresholds.own == WORD:
+            return inner
+        blanket = thresholds.shares
+        return SymbolBlanket(inner, self.groups, tau=thresholds.tau, blanket=blanket)
+
+
+@dataclass(frozen=True)
+class Groups(GroupMechanism):
+    """Groups with a design for each kind of them, in their order.
+
+    Raises:
+        SpecError: if the designs have other sizes, or epsilon is so small that reports carry no
+            information.
+    """
+
+    id: ClassVar[str] = "groups"
+    grouped: GroupPolicy
+    designs: tuple[GroupDesign, ...]
+
+    def __post_init__(self) -> None:
+        sizes = [kind.size for kind in self.kinds]
+        if [design.size for design in self.designs] != sizes:
+            raise SpecError("design", f"designs of {', '.join(map(str, sizes))} values")
+        weak = any(
+            kind.size > 1 and self.thresholds.ratios(number)[0] <= 1
+            for number, kind in enumerate(self.kinds)
+        )
+        if weak or self.thresholds.own <= 0:
+            raise SpecError("epsilon", f"a number of at least {SMALLEST_EPSILON}")
+
+    @classmethod
+    def configure(cls, settings: Settings) -> "Groups":
+        grouped, share = read_groups(settings, cls.id)
+        return best_groups(grouped, share=share)
+
+    @cached_property
+    def thresholds(self) -> GroupThresholds:
+        kind_of = np.empty(self.groups.count, dtype=np.int64)
+        for number, (_, groups) in enumerate(_kinds_of(self.grouped, 1.0)):
+            kind_of[groups] = number
+        return GroupThresholds.of(self.kinds, self.designs, kind_of)
+
+    @cached_property
+    def _listed(self) -> list[list[int]]:
+        """The values of each group with a budget, if all others are single values without."""
+        bare = [one.groups for one in self.grouped.budgets if not isfinite(one.inside)]
+        if not bare and self.groups.count > 1:
+            return []
+        of_value, listed = self.groups.of_value, self.groups.count - sum(bare)
+        return [np.flatnonzero(of_value == group).tolist() for group in range(listed)]
+
+    def parameters(self) -> Mapping[str, Json]:
+        own, policy = self.thresholds.own, self.policy
+        if isinstance(policy, HighLowPolicy) and len(self._listed) == 1:
+            return {
+                "threshold": hex(own),
+                **self.designs[0].parameters(),
+                **sensitive_parameters(policy),
+            }
+        kinds: list[Json] = [
+            {
+                "size": one.design.size,
+                **one.design.parameters(),
+                "supporting": hex(one.supporting),
+                "blanket": hex(one.blanket),
+            }
+            for one in self.thresholds.kinds
+        ]
+        return {
+            "threshold": hex(own),
+            "budgets": self.grouped.listed_budgets(),
+            "kinds": kinds,
+            "blocks": {"count": self.groups.count, "sha256": self.groups.digest},
+        }
+
+    def tables(self) -> Mapping[str, Json]:
+        """Return the values of groups of sensitive values, or the group of every value."""
+        if not self._listed:
+            return self.groups.tables()
+        listed: list[Json] = [[*values] for values in self._listed]
+        return {"sensitive": listed[0] if len(listed) == 1 else listed}
+
+
+@dataclass(frozen=True)
+class SymbolGroups(Groups, SymbolGroupMechanism):
+    """Groups that report values or points."""
 
     def randomise(self, values: NDArray[np.int64], entropy: Entropy) -> Reports:
         """Randomise values, int64 of shape `(n,)` in `0..k-1`, into reports of shape `(n,)`.
 
-        n words decide which reports are own ones. For all of these, also plain ones, the number
-        among the reports that support a value is drawn; then for all others any report of the
-        group. So the value does not change how many words are taken.
+        First the groups are drawn (`GroupThresholds.draw`). Then, kind by kind, the own reports of
+        its groups are drawn, and after them its reports of the blanket. Own reports of groups of
+        one value are drawn as if for the first value of group 0, and not used, so that a value
+        without a budget takes as many words as one with.
         """
-        own = entropy.words(len(values)) < np.uint64(self.own_threshold)
+        thresholds, layout = self.thresholds, self.layout
         group, place = self.groups.of_value[values], self.groups.position[values]
-        reports = np.where(group > 0, self.reports + group - 1, place)
-        space = self.design.geometry
-        if space is not None:
-            lower = uniform_below(entropy, space.inside, int(own.sum()))
-            hidden = group[own] == 0
-            here = np.flatnonzero(own)[hidden]
-            reports[here] = space.complete(place[here], lower[hidden])
-        others = np.flatnonzero(~own)
-        reports[others] = uniform_below(entropy, self.reports, others.size)
-        return reports
+        drawn = thresholds.draw(entropy, group)
+        alone = drawn.own & (layout.orders[group] == 1)
+        source = np.where(alone, 0, drawn.source)
+        kinds = thresholds.kind_of[source]
+        reports = np.zeros(len(values), dtype=np.int64)
+        for number in np.unique(kinds).tolist():
+            here = kinds == number
+            own, others = np.flatnonzero(here & drawn.own), np.flatnonzero(here & ~drawn.own)
+            design = thresholds.kinds[number].design
+            reports[own] = _draw_own(design, entropy, place[own], drawn.supports[own] | alone[own])
+            reports[others] = uniform_below(entropy, design.reports, others.size)
+        return np.where(alone, layout.starts[group], layout.starts[source] + reports)
 
-    @locked_cached_property
-    def decoder(self) -> SymbolBlanket:
-        design = self.design
-        threshold = self.own_threshold
-        return SymbolBlanket(self.groups, design.symmetric, design.incidence, threshold=threshold)
+
+def _draw_own(design: GroupDesign, entropy: Entropy, places: Integers, wanted: Bools) -> Integers:
+    """Return a report that supports each value, where `wanted`, or else one that does not."""
+    if design.geometry is not None:
+        return draw_points(design.geometry, entropy, places, wanted)
+    drawn, left = places.copy(), np.flatnonzero(~wanted)
+    other = uniform_below(entropy, max(1, design.size - 1), left.size)
+    drawn[left] = other + (other >= places[left])
+    return drawn
 
 
 @dataclass(frozen=True)
-class SubsetGroups(SensitiveGroups, SubsetReports):
-    """Sensitive values that report subsets of the sensitive values."""
+class SubsetGroups(Groups, SubsetReports):
+    """Groups that report subsets of their values."""
 
     @cached_property
     def subsets(self) -> tuple[Subsets, ...]:
-        own = Subsets(self.design.size, self.design.chosen, WORD)
-        return (own,) if self.groups.count == 1 else (Subsets(1, 1, WORD), own)
+        """The subsets of each kind of groups."""
+        return tuple(one.design.subsets(one.supporting) for one in self.thresholds.kinds)
 
     @cached_property
     def layout(self) -> SubsetLayout:
-        return SubsetLayout(self.groups, self.subsets)
+        return SubsetLayout(self.groups, self.subsets, self.thresholds.kind_of)
 
     def randomise(self, values: NDArray[np.int64], entropy: Entropy) -> Reports:
         """Randomise values, int64 `(n,)` in `0..k-1`, into reports, uint8 `(n, report_bytes)`.
 
-        n words decide which reports are own ones. Then a subset is drawn for every value, which
-        plain reports do not use: one that holds the value, or any one.
+        First the groups are drawn (`GroupThresholds.draw`), then, kind by kind, a subset for every
+        report of its groups: an own one or any one. Groups of one value draw theirs as if for the
+        first value of group 0, as `SymbolGroups`.
         """
-        own = entropy.words(len(values)) < np.uint64(self.own_threshold)
-        place = np.where(own, self.groups.position[values], -1)
-        masks = self.layout.pack(draw_subsets(entropy, self.subsets[-1], place, own))
-        group = np.where(own, self.groups.of_value[values], 0)
-        plain = np.flatnonzero(group)
-        masks[plain] = 0
-        masks[plain, 0] = 1
-        return self.layout.write(group, masks)
+        thresholds, layout = self.thresholds, self.layout
+        group, place = self.groups.of_value[values], self.groups.position[values]
+        drawn = thresholds.draw(entropy, group)
+        alone = drawn.own & (self.groups.sizes[group] == 1)
+        source = np.where(alone, 0, drawn.source)
+        kinds = thresholds.kind_of[source]
+        place = np.where(drawn.own, place, -1)
+        masks = np.zeros((len(values), layout.mask_bytes), dtype=np.uint8)
+        for number in np.unique(kinds).tolist():
+            here, subsets = np.flatnonzero(kinds == number), self.subsets[number]
+            if subsets.size > 1:
+                wanted = drawn.supports[here] | alone[here]
+                masks[here] = layout.pack(draw_subsets(entropy, subsets, place[here], wanted))
+        single = np.flatnonzero(alone | (self.groups.sizes[drawn.source] == 1))
+        masks[single] = 0
+        masks[single, 0] = 1
+        return layout.write(np.where(alone, group, drawn.source), masks)
 
     @locked_cached_property
-    def decoder(self) -> SubsetBlanket:
-        return SubsetBlanket(self.groups, self.subsets[-1], threshold=self.own_threshold)
+    def decoder(self) -> SubsetBlanket | SubsetDecoder:
+        thresholds = self.thresholds
+        inner = SubsetDecoder(self.layout, self.subsets)
+        if thresholds.own == WORD:
+            return inner
+        blanket = thresholds.shares
+        return SubsetBlanket(inner, self.groups, tau=thresholds.tau, blanket=blanket)
 
 
-def best_groups(
-    epsilon: float, values: int, sensitive: frozenset[int], *, share: float = DEFAULT_SHARE
-) -> SensitiveGroups:
-    """Return the mechanism with the design of least variance, `share` of users being sensitive.
+def sensitive_parameters(policy: HighLowPolicy) -> dict[str, Json]:
+    """Return what the parameters say of a policy of sensitive values."""
+    return {
+        "epsilon": float(policy.epsilon),
+        "sensitive": {"count": len(policy.sensitive), "sha256": policy.digest},
+    }
+
+
+def of_designs(grouped: GroupPolicy, *designs: GroupDesign) -> Groups:
+    """Return the mechanism with these designs, and with plain reports for values without budgets.
 
     Raises:
-        SpecError: as for `SensitiveGroups`.
+        SpecError: as for `Groups`.
     """
-    size = len(sensitive)
-    everyone = 1.0 if size == values else share
-    design = choose_design(budget(epsilon), size, everyone)
-    kind = SubsetGroups if design.is_subset else SymbolGroups
-    return kind(epsilon, values, sensitive, design)
+    plain = [GroupDesign(1) for kind, _ in _kinds_of(grouped, 1.0) if kind.inside is None]
+    kind = SubsetGroups if any(design.is_subset for design in designs) else SymbolGroups
+    return kind(grouped, (*designs, *plain))
 
 
-def _read_share(given: object, path: str) -> float:
-    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given <= 1:
-        raise SpecError(
-            path, f"the share of users with a sensitive value, 0 to 1, got {describe(given)}"
-        )
-    return float(given)
+def best_groups(grouped: GroupPolicy, *, share: float = DEFAULT_SHARE) -> Groups:
+    """Return the mechanism with the designs of least variance.
+
+    `share` of the users have a value with a budget.
+
+    Raises:
+        SpecError: as for `Groups`.
+    """
+    bare = any(not isfinite(one.inside) for one in grouped.budgets)
+    share = share if bare else 1.0
+    kinds = tuple(kind for kind, _ in _kinds_of(grouped, share) if kind.inside is not None)
+    return of_designs(grouped, *choose_designs(kinds, 1.0 - share))
+
+
+def sensitive_groups(
+    epsilon: float, values: int, sensitive: frozenset[int], design: GroupDesign | None = None
+) -> Groups:
+    """Return the mechanism that protects the values in `sensitive`, out of `values` in all.
+
+    Raises:
+        SpecError: as for `Groups`, and if no value is sensitive or one is not in `0..values-1`.
+    """
+    grouped = sensitive_policy(epsilon, values, sensitive)
+    return best_groups(grouped) if design is None else of_designs(grouped, design)
+
+
+def sensitive_policy(epsilon: float, values: int, sensitive: frozenset[int]) -> GroupPolicy:
+    """Return the policy of one group of sensitive values.
+
+    Raises:
+        SpecError: if epsilon is not a finite number above 0, no value is sensitive, or one is not
+            in `0..values-1`.
+    """
+    read_epsilon(epsilon, "epsilon")
+    if not sensitive:
+        raise SpecError("sensitive", "at least one value to protect, got none")
+    if not all(is_whole(value) and 0 <= value < values for value in sensitive):
+        raise SpecError("sensitive", f"values in 0..{values - 1}")
+    if values < 2:
+        raise SpecError("domain", f"at least 2 values, got {values}")
+    return GroupPolicy.of_sensitive(values, [sensitive], [GroupBudget(epsilon, epsilon)])

@@ -153,10 +153,13 @@ class SubsetLayout:
     `thresholds`, uint64 `(blocks,)`, their T (2^64 - 1 for a value alone, where it is never used).
     """
 
-    def __init__(self, blocks: Blocks, subsets: Sequence[Subsets]) -> None:
+    def __init__(
+        self, blocks: Blocks, subsets: Sequence[Subsets], kinds: Indices | None = None
+    ) -> None:
         sizes = np.array([s.size for s in subsets], dtype=np.int64)
         self.blocks = blocks
-        self.kinds: Indices = np.searchsorted(sizes, blocks.sizes)
+        # By default the size of a block decides its kind, and kinds ascend by size.
+        self.kinds: Indices = np.searchsorted(sizes, blocks.sizes) if kinds is None else kinds
         thresholds = [min(s.threshold, WORD - 1) for s in subsets]
         self.thresholds: Words = np.array(thresholds, dtype=np.uint64)[self.kinds]
         self.block_bytes = -(-(blocks.count - 1).bit_length() // 8)

@@ -8,15 +8,17 @@ import numpy as np
 import pytest
 
 from ldpstream.mechanisms.base.errors import SpecError
-from ldpstream.mechanisms.exact.dyadic import exp_bounds
+from ldpstream.mechanisms.exact.dyadic import budget, exp_bounds
 from ldpstream.mechanisms.families.design.geometry_transform import Geometry
-from ldpstream.mechanisms.families.groups.designs import GroupDesign, choose_design
+from ldpstream.mechanisms.families.groups.designs import (
+    GroupDesign,
+    GroupKind,
+    choose_designs,
+)
 from ldpstream.mechanisms.families.groups.high_low import HighLow
 from ldpstream.mechanisms.families.groups.mechanism import (
-    SensitiveGroups,
-    SubsetGroups,
-    SymbolGroups,
-    best_groups,
+    Groups,
+    sensitive_groups,
 )
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from tests.exact.enumeration import Scripted
@@ -32,9 +34,10 @@ def total(mechanism: Mechanism, shares: np.ndarray | None = None) -> float:
     return sum(float(mechanism.decoder.noise(row) @ p) for row in np.eye(size))
 
 
-def of_subsets(epsilon: float, size: int, sensitive: int, chosen: int) -> SensitiveGroups:
-    kind = SubsetGroups if chosen > 1 else SymbolGroups
-    return kind(epsilon, size, frozenset(range(sensitive)), GroupDesign(sensitive, chosen))
+def of_subsets(epsilon: float, size: int, sensitive: int, chosen: int) -> Groups:
+    return sensitive_groups(
+        epsilon, size, frozenset(range(sensitive)), GroupDesign(sensitive, chosen)
+    )
 
 
 def test_values_of_high_low_know_the_mean_of_their_group():
@@ -44,7 +47,7 @@ def test_values_of_high_low_know_the_mean_of_their_group():
 
 def test_more_points_than_values_know_the_mean_of_their_group():
     """The two-valued decoder has 26.196358 here."""
-    mechanism = SymbolGroups(1.0, 12, frozenset(range(9)), GroupDesign(9, 1, PLANE))
+    mechanism = sensitive_groups(1.0, 12, frozenset(range(9)), GroupDesign(9, 1, PLANE))
     assert total(mechanism) == pytest.approx(25.304258, rel=1e-7)
 
 
@@ -62,7 +65,7 @@ def test_thresholds_and_noise_are_those_of_the_theory(
     epsilon: float, size: int, chosen: int, threshold: int, noise: tuple[float, float, float]
 ):
     mechanism = of_subsets(epsilon, size + 1, size, chosen)
-    assert mechanism.own_threshold == threshold
+    assert mechanism.thresholds.own == threshold
     found = mechanism.decoder.noise(np.eye(size + 1)[0])
     assert found[[0, min(1, size), size]] == pytest.approx(noise, abs=6e-7)
     least, largest = mechanism.decoder.noise_extremes()
@@ -71,7 +74,7 @@ def test_thresholds_and_noise_are_those_of_the_theory(
 
 def test_a_range_over_sensitive_and_other_values_is_that_of_the_theory():
     mechanism = of_subsets(1.0, 9, 5, 2)
-    assert mechanism.own_threshold == 0x68478AA465EC6247
+    assert mechanism.thresholds.own == 0x68478AA465EC6247
     weights = np.array([0.0] * 3 + [1.0] * 4 + [0.0] * 2)
     expected = [3.609826] * 3 + [3.628043] * 2 + [2.809729] * 2 + [2.518741] * 2
     assert mechanism.decoder.noise(weights) == pytest.approx(expected, abs=6e-7)
@@ -142,7 +145,7 @@ def test_the_channel_is_its_definition_and_keeps_the_policy_at_every_report(
     mechanism = of_subsets(epsilon, size, sensitive, chosen)
     reports = [*itertools.combinations(range(sensitive), chosen), *range(sensitive, size)]
     subsets = len(reports) - (size - sensitive)
-    tau = Fraction(mechanism.own_threshold, WORD)
+    tau = Fraction(mechanism.thresholds.own, WORD)
     rows = []
     for value in range(size):
         own = [
@@ -165,12 +168,12 @@ def test_the_channel_is_its_definition_and_keeps_the_policy_at_every_report(
         assert rows[value][report] <= floor * rows[other][report]
         if value != other and rows[other][report]:
             worst = max(worst, rows[value][report] / rows[other][report])
-    assert worst == mechanism.ratio
+    assert worst == mechanism.ratios[budget(epsilon)]
     # One unit more is too much, unless it is the largest threshold.
-    more = Fraction(mechanism.own_threshold + 1, WORD)
+    more = Fraction(mechanism.thresholds.own + 1, WORD)
     assert (
-        mechanism.own_threshold == WORD - 1
-        or 1 + more / (mechanism.support[0] * (1 - more)) > floor
+        mechanism.thresholds.own == WORD - 1
+        or 1 + more / (mechanism.designs[0].support[0] * (1 - more)) > floor
     )
 
 
@@ -183,28 +186,28 @@ def test_designs_of_any_share_are_those_of_least_total():
             best = min(
                 total(of_subsets(epsilon, size, sensitive, d), p) for d in range(1, sensitive)
             )
-            design = choose_design(Fraction(epsilon), sensitive, share)
-            kind = SubsetGroups if design.is_subset else SymbolGroups
-            chosen = kind(epsilon, size, frozenset(range(sensitive)), design)
+            kind = GroupKind(sensitive, Fraction(epsilon), Fraction(epsilon), mass=share)
+            (design,) = choose_designs((kind,), 1.0 - share)
+            chosen = sensitive_groups(epsilon, size, frozenset(range(sensitive)), design)
             assert total(chosen, p) <= 1.035 * best
-            default = total(best_groups(epsilon, size, frozenset(range(sensitive))), p)
+            default = total(sensitive_groups(epsilon, size, frozenset(range(sensitive))), p)
             assert default <= 1.45 * best
 
 
 def test_draws_follow_the_words():
     """Own reports, then reports of the blanket, word by word."""
-    mechanism = SymbolGroups(1.0, 9, frozenset(range(7)), GroupDesign(7, 1, Geometry(2, 3)))
-    threshold = mechanism.own_threshold
+    mechanism = sensitive_groups(1.0, 9, frozenset(range(7)), GroupDesign(7, 1, Geometry(2, 3)))
+    threshold = mechanism.thresholds.own
     # A sensitive and a plain value by themselves; then both from the blanket, 7 being rejected.
     entropy = Scripted([threshold - 1, 0, threshold, WORD - 1], [2, 1], [7, 6], [5])
     reports = mechanism.privatize(np.array([3, 8, 3, 8]), entropy=entropy)
-    supporting = mechanism.design.incidence.supporting(3)
+    supporting = mechanism.designs[0].incidence.supporting(3)
     assert reports.tolist() == [supporting[2], 8, 5, 6]
 
 
 def test_subsets_are_drawn_by_their_keys():
     mechanism = of_subsets(1.0, 5, 4, 2)
-    threshold = mechanism.own_threshold
+    threshold = mechanism.thresholds.own
     keys = [(3 << 32) | 5, (1 << 32) | 4]  # 5, 3, 4, 1
     entropy = Scripted([threshold - 1, 0, threshold], keys * 3)
     reports = mechanism.privatize(np.array([2, 4, 2]), entropy=entropy)
@@ -213,10 +216,10 @@ def test_subsets_are_drawn_by_their_keys():
 
 
 def test_what_contradicts_is_refused():
-    with pytest.raises(SpecError, match="design of 3 values"):
-        SymbolGroups(1.0, 5, frozenset(range(3)), GroupDesign(4))
+    with pytest.raises(SpecError, match="designs of 3, 1 values"):
+        sensitive_groups(1.0, 5, frozenset(range(3)), GroupDesign(4))
     with pytest.raises(SpecError, match="epsilon"):
-        best_groups(1e-30, 5, frozenset(range(3)))
+        sensitive_groups(1e-30, 5, frozenset(range(3)))
 
 
 def test_noise_of_many_values_stays_within_its_bounds():

@@ -1,0 +1,194 @@
+"""The probabilities of reports of groups, rounded toward privacy, and how they are drawn.
+
+A report comes from the *own* group with probability tau; it is then one that supports the value
+with probability sigma, else one that does not, uniformly. Otherwise it is from a *blanket* that
+does not depend on the value: of group g with probability `pi_g`, uniformly. A report of group g has
+the probability `B = (1 - tau) pi/K` for values of other groups, `M = B + tau (1 - sigma)/(K - D)`
+for values of g that it does not support, and `L = B + tau sigma/D` for those that it does. Since
+`B <= M <= L`, a value loses at most `L/M` inside its group and `L/B` outside. Unrounded,
+`L : M : B` is `e^outside : e^(outside - inside) : 1`. Without a budget outside, B is 0.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import accumulate
+
+import numpy as np
+
+from ldpstream.mechanisms.base.arrays import Bools, Floats, Indices, Integers
+from ldpstream.mechanisms.exact.entropy import WORD, Entropy, Words
+from ldpstream.mechanisms.families.groups.designs import GroupDesign, GroupKind
+
+
+@dataclass(frozen=True)
+class KindThresholds:
+    """The realised probabilities of a kind of groups, in units of 2^-64.
+
+    `supporting` is sigma, `blanket` is `pi_g` of each of its groups, but for what is left of
+    2^64: that belongs to the first of the groups with the largest.
+    """
+
+    design: GroupDesign
+    supporting: int
+    blanket: int
+
+
+@dataclass(frozen=True, eq=False)
+class GroupThresholds:
+    """The thresholds of all groups: `kind_of`, int64 `(groups,)`, is the kind of each.
+
+    `own` is tau in units of 2^-64: 2^64 if there is no blanket.
+    """
+
+    kinds: tuple[KindThresholds, ...]
+    kind_of: Indices
+    own: int
+
+    @classmethod
+    def of(
+        cls, kinds: Sequence[GroupKind], designs: Sequence[GroupDesign], kind_of: Indices
+    ) -> "GroupThresholds":
+        """Return the largest tau for these designs whose ratios keep the budgets."""
+        supports = [
+            kind.support(design.support[0]) for kind, design in zip(kinds, designs, strict=True)
+        ]
+        total = sum(
+            (kind.groups * weight for kind, (_, weight) in zip(kinds, supports, strict=True)),
+            Fraction(0),
+        )
+        realised = tuple(
+            KindThresholds(
+                design,
+                min(WORD, int(WORD * supporting)),
+                max(1, int(WORD * weight / total)) if weight else 0,
+            )
+            for design, (supporting, weight) in zip(designs, supports, strict=True)
+        )
+        found = cls(realised, kind_of, WORD)
+        finite = [i for i, kind in enumerate(kinds) if kind.outside is not None and total]
+        if not finite:
+            return found
+        odds = min(found._largest_odds(i, kinds[i]) for i in finite)
+        return cls(realised, kind_of, min(int(WORD * odds / (1 + odds)), WORD - 1))
+
+    @cached_property
+    def _first(self) -> tuple[int, int]:
+        """The first group with the largest `pi_g`, and what is added to it: all but the others'."""
+        each = [one.blanket for one in self.kinds]
+        largest = [kind for kind, one in enumerate(each) if one == max(each)]
+        groups = np.bincount(self.kind_of, minlength=len(each)).tolist()
+        left = WORD - sum(one * count for one, count in zip(each, groups, strict=True))
+        return int(np.argmax(np.isin(self.kind_of, largest))), left
+
+    def _least_blanket(self, kind: int) -> Fraction:
+        """Return the least `pi_g` of a kind of groups."""
+        first, left = self._first
+        groups = np.flatnonzero(self.kind_of == kind)
+        more = left if groups.size == 1 and groups[0] == first else 0
+        return Fraction(self.kinds[kind].blanket + more, WORD)
+
+    def _conditional(self, kind: int) -> tuple[Fraction, Fraction]:
+        """Return `K sigma/D` and `K (1 - sigma)/(K - D)` of a kind."""
+        one = self.kinds[kind]
+        share, supporting = one.design.support[0], Fraction(one.supporting, WORD)
+        rest = (1 - supporting) / (1 - share) if share < 1 else Fraction(0)
+        return supporting / share, rest
+
+    def _largest_odds(self, kind: int, budgets: GroupKind) -> Fraction:
+        """Return the largest `tau/(1 - tau)` that keeps the budgets of a kind of groups."""
+        inside, outside = budgets.factors
+        assert outside is not None
+        blanket, (most, least) = self._least_blanket(kind), self._conditional(kind)
+        odds = (outside - 1) * blanket / most
+        excess = most - inside * least
+        if excess > 0 and budgets.size > 1:
+            odds = min(odds, (inside - 1) * blanket / excess)
+        return odds
+
+    def ratios(self, kind: int) -> tuple[Fraction, Fraction | None]:
+        """Return the largest ratios inside a kind of groups and towards others; None: infinite."""
+        tau = Fraction(self.own, WORD)
+        blanket, (most, least) = self._least_blanket(kind), self._conditional(kind)
+        hidden = (1 - tau) * blanket
+        largest = hidden + tau * most
+        lost = hidden + tau * least
+        inside = largest / lost if self.kinds[kind].design.size > 1 else Fraction(1)
+        return inside, largest / hidden if hidden else None
+
+    @property
+    def tau(self) -> float:
+        """The probability of an own report."""
+        return self.own / WORD
+
+    @cached_property
+    def shares(self) -> Floats:
+        """`pi_g` of each group, float64 `(groups,)`."""
+        shares: Floats = np.array([one.blanket / WORD for one in self.kinds])[self.kind_of]
+        if self.own < WORD:
+            first, left = self._first
+            shares[first] = (self.kinds[self.kind_of[first]].blanket + left) / WORD
+        return shares
+
+    def blanket_shares(self) -> dict[int, Fraction]:
+        """Return `pi_g` of each group that has one, exactly."""
+        if self.own == WORD:
+            return {}
+        shares = {g: Fraction(self.kinds[self.kind_of[g]].blanket, WORD) for g in self._hidden}
+        first, left = self._first
+        shares[first] += Fraction(left, WORD)
+        return shares
+
+    @cached_property
+    def _hidden(self) -> list[int]:
+        """The groups of the blanket."""
+        hidden = np.array([one.blanket > 0 for one in self.kinds])
+        return np.flatnonzero(hidden[self.kind_of]).tolist()
+
+    @cached_property
+    def _ends(self) -> Words:
+        """The sums of `pi_g` up to each of these groups but the last, in units of 2^-64."""
+        ends = accumulate(int(share * WORD) for share in self.blanket_shares().values())
+        return np.array([*ends][:-1], dtype=np.uint64)
+
+    @cached_property
+    def reports(self) -> Indices:
+        """The number K of reports of each group, int64 `(groups,)`, where they are numbers."""
+        return np.array([one.design.reports for one in self.kinds], dtype=np.int64)[self.kind_of]
+
+    def draw(self, entropy: Entropy, groups: Indices) -> "DrawnGroups":
+        """Draw the groups that reports for values of these `groups` come from.
+
+        n words decide which reports are own ones. If several groups are in the blanket, a word each
+        decides on the groups of all others. If own reports may not support their value, n words
+        more decide that.
+        """
+        n = groups.size
+        own = np.ones(n, dtype=np.bool_)
+        source = groups.copy()
+        if self.own < WORD:
+            own = entropy.words(n) < np.uint64(self.own)
+            source[~own] = self._draw_blanket(entropy, int(n - own.sum()))
+        supports = np.ones(n, dtype=np.bool_)
+        if any(one.supporting < WORD for one in self.kinds):
+            limits = np.array([min(one.supporting, WORD - 1) for one in self.kinds], np.uint64)
+            sure = np.array([one.supporting == WORD for one in self.kinds])
+            kind = self.kind_of[groups]
+            supports = (entropy.words(n) < limits[kind]) | sure[kind]
+        return DrawnGroups(source, own, supports)
+
+    def _draw_blanket(self, entropy: Entropy, n: int) -> Integers:
+        if len(self._hidden) == 1:
+            return np.full(n, self._hidden[0])
+        place = np.searchsorted(self._ends, entropy.words(n), side="right")
+        return np.array(self._hidden)[place]
+
+
+@dataclass(frozen=True)
+class DrawnGroups:
+    """The group that each report is from; whether it is an own one, and one that supports."""
+
+    source: Indices
+    own: Bools
+    supports: Bools

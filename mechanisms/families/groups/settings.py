@@ -1,0 +1,128 @@
+"""The keys that give budgets to groups: `epsilon`, `sensitive`, `epsilon_outside`, `epsilon_rest`.
+
+`sensitive` is one list of values with a budget `epsilon` towards all values, or several lists with
+a budget each. Without it, the groups are the blocks of the domain, whose budget holds inside.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+from ldpstream.mechanisms.base.checks import describe, read_epsilon
+from ldpstream.mechanisms.base.errors import SpecError, within
+from ldpstream.mechanisms.families.groups.designs import DEFAULT_SHARE
+from ldpstream.mechanisms.interface.settings import Settings
+from ldpstream.mechanisms.policies.config import read_sensitive
+from ldpstream.mechanisms.policies.groups import GroupBudget, GroupPolicy
+
+_MOST_BUDGETS: Final = 100
+"""Most budgets in a list."""
+
+
+def read_groups(settings: Settings, mechanism: str) -> tuple[GroupPolicy, float]:
+    """Return the policy of a collection's keys, and the share of users with a sensitive value.
+
+    Raises:
+        SpecError: naming the key and what was expected, also of keys that contradict each other.
+    """
+    keys, path = settings.keys, settings.path
+    if settings.blocks is None or "sensitive" in keys:
+        settings.only(mechanism, "epsilon", "epsilon_outside", "epsilon_rest", "sensitive", "share")
+        return _of_sensitive(settings)
+    for key in ("share", "epsilon_rest"):
+        if key in keys:
+            raise SpecError(
+                f"{path}.{key}", "no such key with blocks: it is about sensitive values"
+            )
+    settings.only(mechanism, "epsilon", "epsilon_outside", "blocks")
+    blocks = settings.blocks
+    inside = _read_budgets(settings, "epsilon", blocks.count, "block")
+    outside: Sequence[float] = [math.inf]
+    if "epsilon_outside" in keys:
+        outside = _read_budgets(settings, "epsilon_outside", blocks.count, "block")
+    if len(inside) == len(outside) == 1:
+        budgets = [GroupBudget(inside[0], _at_least(outside, inside, path)[0], blocks.count)]
+    else:
+        inside, outside = (
+            [*some] * (blocks.count if len(some) == 1 else 1) for some in (inside, outside)
+        )
+        pairs = zip(inside, _at_least(outside, inside, path), strict=True)
+        budgets = [GroupBudget(*pair) for pair in pairs]
+    with within(path):
+        return GroupPolicy(blocks, tuple(budgets)), 1.0
+
+
+def _of_sensitive(settings: Settings) -> tuple[GroupPolicy, float]:
+    keys, path, domain = settings.keys, settings.path, settings.domain
+    key = f"{path}.sensitive"
+    given = keys.get("sensitive")
+    several = _are_lists(given, levels=min(2, len(domain.shape)))
+    lists = given if isinstance(given, list) and several else [given]
+    names = [f"{key}[{i}]" if several else key for i in range(len(lists))]
+    groups = [read_sensitive(one, domain, name) for one, name in zip(lists, names, strict=True)]
+    values = sum(map(len, groups))
+    if len(frozenset[int]().union(*groups)) < values:
+        raise SpecError(key, "each value in one list")
+    inside = _read_budgets(settings, "epsilon", len(groups), "list of sensitive values")
+    inside = [*inside] * (len(groups) if len(inside) == 1 else 1)
+    outside = inside
+    if "epsilon_outside" in keys:
+        outside = _read_budgets(
+            settings, "epsilon_outside", len(groups), "list of sensitive values"
+        )
+        outside = [*outside] * (len(groups) if len(outside) == 1 else 1)
+    elif several and len(set(inside)) < len(groups):
+        raise SpecError(key, "one list of all values with the same epsilon")
+    pairs = zip(inside, _at_least(outside, inside, path), strict=True)
+    budgets = [GroupBudget(*pair) for pair in pairs]
+    if "epsilon_rest" in keys:
+        rest = read_epsilon(keys["epsilon_rest"], f"{path}.epsilon_rest")
+        if values == domain.size:
+            raise SpecError(f"{path}.epsilon_rest", "no such key if all values are sensitive")
+        budgets.append(GroupBudget(rest, rest))
+    share = _read_share(keys.get("share", DEFAULT_SHARE), f"{path}.share")
+    with within(path):
+        grouped = GroupPolicy.of_sensitive(domain.size, groups, budgets)
+    return grouped, 1.0 if values == domain.size else share
+
+
+def _are_lists(given: object, *, levels: int) -> bool:
+    """Return whether these are lists of labels, which are lists themselves on several axes."""
+    if not isinstance(given, list) or not given:
+        return False
+    return levels == 0 or all(_are_lists(one, levels=levels - 1) for one in given)
+
+
+def _read_budgets(settings: Settings, key: str, groups: int, each: str) -> Sequence[float]:
+    """Return one budget, or one for each group; those towards other groups may be infinite."""
+    given, path = settings.keys.get(key), f"{settings.path}.{key}"
+    infinite = key == "epsilon_outside"
+    if not isinstance(given, list):
+        if key == "epsilon":
+            return [settings.read_epsilon()]
+        return [read_epsilon(given, path, infinite=infinite)]
+    if groups == 1:
+        raise SpecError(path, f"one number with one {each}, got {describe(given)}")
+    if len(given) != groups or groups > _MOST_BUDGETS:
+        most = f", of which there may be {_MOST_BUDGETS}" if groups > _MOST_BUDGETS else ""
+        what = f"a number, or {groups:,} of them, one for each {each}{most}, got {len(given):,}"
+        raise SpecError(path, what)
+    budgets = enumerate(given)
+    return [read_epsilon(one, f"{path}[{i}]", infinite=infinite) for i, one in budgets]
+
+
+def _at_least(outside: Sequence[float], inside: Sequence[float], path: str) -> Sequence[float]:
+    for place, (one, least) in enumerate(zip(outside, inside, strict=True)):
+        if one < least:
+            at = f"[{place}]" if len(outside) > 1 else ""
+            what = f"at least epsilon, which is {least:g} inside the group, got {one:g}"
+            raise SpecError(f"{path}.epsilon_outside{at}", what)
+    return outside
+
+
+def _read_share(given: object, path: str) -> float:
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given <= 1:
+        raise SpecError(
+            path, f"the share of users with a sensitive value, 0 to 1, got {describe(given)}"
+        )
+    return float(given)
