@@ -18,3 +18,39 @@ def test_every_mechanism_has_a_worked_example():
         code = sessions[name].replace("\n... ", " ")
         assert re.search(rf'example\(\s*"{name}"', code), name
         assert re.search(r'adds\(\w+, "[0-9a-f]+"\)\n\[', code), name
+
+
+INDEX: Final = "docs/approve/proof-index.md"
+
+
+def rows() -> list[list[str]]:
+    """Return the cells of the index's tables with a status, without their heads."""
+    text = (ROOT / INDEX).read_text("utf-8").partition("## The proofs")[0]
+    lines = re.findall(r"^\| (.+) \|$", text, re.MULTILINE)
+    return [line.split(" | ") for line in lines if "---" not in line and "status" not in line]
+
+
+def test_every_mechanism_has_a_row_of_the_proof_index():
+    named = [row[0].strip("`") for row in rows() if len(row) == 6]
+    assert sorted(named) == sorted(MECHANISMS)
+
+
+def test_what_the_proof_index_names_is_there():
+    """Files of code and of tests, and each test that is named, in its file."""
+    assert len(rows()) > 30
+    for row in rows():
+        code, test, status = row[-3:]
+        assert re.match("proved|computed|measured|tested|argued", status), row
+        files = re.findall("`([^`]+)`", f"{code} {test}")
+        assert any(file.startswith("tests/") for file in files), row
+        for file in files:
+            path, _, name = file.partition("::")
+            text = (ROOT / path).read_text("utf-8")
+            assert not name or f"def {name}(" in text, file
+
+
+def test_every_proof_that_the_index_names_is_on_its_page():
+    text = (ROOT / INDEX).read_text("utf-8")
+    proofs = {row[-4].partition("]")[0].strip("[") for row in rows() if row[-4].startswith("[")}
+    there = set(re.findall(r"^### (\d+)\.", text, re.MULTILINE))
+    assert there == {proof for proof in proofs if proof.isdigit()}

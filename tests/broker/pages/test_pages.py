@@ -14,6 +14,10 @@ from tests.pages import Place, agrees, blocks
         "docs/how-to/read-bounds.md",
         "docs/reference/channel-files.md",
         "docs/concepts/privacy.md",
+        "docs/approve/checklist.md",
+        "docs/approve/what-is-proved.md",
+        "docs/approve/verify-it-yourself.md",
+        "docs/approve/impact-assessment.md",
     ],
 )
 def test_commands_print_what_the_page_shows(tmp_path: Path, page: str) -> None:
