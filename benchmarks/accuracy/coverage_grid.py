@@ -46,7 +46,7 @@ from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from ldpstream.mechanisms.families.design.mechanism import RandomizedResponse
 from ldpstream.mechanisms.families.design.projective_geometry import ProjectiveGeometry
 from ldpstream.mechanisms.families.groups.high_low import HighLow
-from ldpstream.mechanisms.families.groups.mechanism import best_groups
+from ldpstream.mechanisms.families.groups.mechanism import sensitive_groups
 from ldpstream.mechanisms.families.l1.bits import L1Bits
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from ldpstream.mechanisms.families.lip.domain import Prior
@@ -81,7 +81,7 @@ MECHANISMS: Final[dict[str, Callable[[float], Mechanism]]] = {
     "block-hadamard, blocks": lambda epsilon: BlockHadamard(epsilon, BLOCKS),
     "projective-geometry": lambda epsilon: ProjectiveGeometry(epsilon, BLOCKS),
     "high-low": lambda epsilon: HighLow(epsilon, SIZE, frozenset(range(0, SIZE, 3))),
-    "groups": lambda epsilon: best_groups(epsilon, SIZE, frozenset(range(0, SIZE, 3))),
+    "groups": lambda epsilon: sensitive_groups(epsilon, SIZE, frozenset(range(0, SIZE, 3))),
     "subset-selection": lambda epsilon: SubsetSelection(epsilon, BLOCKS),
     "tree": lambda epsilon: Tree(epsilon, Blocks.one(SIZE)),
     "l1-geometric": lambda epsilon: L1Geometric(epsilon, (SIZE,)),

@@ -62,9 +62,14 @@ class GroupPolicy(Policy):
     budgets: tuple[GroupBudget, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "budgets", _runs(self.budgets))
         if sum(one.groups for one in self.budgets) != self.groups.count:
             raise SpecError("epsilon", f"a budget for each of {self.groups.count} groups")
+        # Inside groups of one value there is nothing to protect.
+        each = zip(self.budgets, self._several, strict=True)
+        budgets = [one if some else replace(one, inside=one.outside) for one, some in each]
+        object.__setattr__(self, "budgets", _runs(budgets))
+        for name in ("place", "_several"):
+            del self.__dict__[name]
         if any(self._several & ~np.isfinite([one.inside for one in self.budgets])):
             raise SpecError("epsilon", "a finite budget inside groups of several values")
         if not self._finite:
@@ -106,7 +111,7 @@ class GroupPolicy(Policy):
         return np.repeat(np.arange(len(self.budgets)), [one.groups for one in self.budgets])
 
     def _budget(self, value: int) -> GroupBudget:
-        return self.budgets[self.place[self.groups.of_value[value]]]
+        return self.budgets[int(self.place[self.groups.of_value[value]])]
 
     @property
     def size(self) -> int:

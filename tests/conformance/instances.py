@@ -109,7 +109,7 @@ GROUPS: dict[str, Groups] = {
             (GroupBudget(1.0, math.inf), GroupBudget(1.0, 2.0), GroupBudget(2.0, 2.0, 2)),
         ),
         GroupDesign(3, 2),
-        GroupDesign(4, 1, Geometry(2, 3)),
+        GroupDesign(4, 2),
         GroupDesign(1),
         GroupDesign(4),
     ),

@@ -7,9 +7,10 @@ a projective space are drawn by rejection: there only the probability of a rejec
 import numpy as np
 import pytest
 
-from ldpstream.mechanisms.exact.entropy import Entropy
+from ldpstream.mechanisms.exact.entropy import WORD, Entropy
 from ldpstream.mechanisms.families.design.geometry_transform import Geometry
 from ldpstream.mechanisms.families.design.projective_geometry import ProjectiveGeometry
+from ldpstream.mechanisms.families.groups.mechanism import Groups
 from ldpstream.mechanisms.families.sampled.sampled import Sampled
 from ldpstream.mechanisms.families.tree.tree import Tree
 from ldpstream.mechanisms.interface.mechanism import Mechanism
@@ -26,6 +27,10 @@ def rejects(mechanism: Mechanism) -> bool:
     if isinstance(mechanism, Tree):
         trees = mechanism.layout.trees
         return any(level.channel.geometry for tree in trees for level in tree.levels)
+    if isinstance(mechanism, Groups):
+        return any(
+            one.design.geometry and one.supporting < WORD for one in mechanism.thresholds.kinds
+        )
     return isinstance(mechanism, ProjectiveGeometry)
 
 

@@ -10,7 +10,7 @@ sets S_i are rows i + 1, as here.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar, Self
@@ -72,9 +72,11 @@ class HighLow(SymbolGroupMechanism):
     epsilon: float
     values: int
     sensitive: frozenset[int]
+    grouped: GroupPolicy = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        sensitive_policy(self.epsilon, self.values, self.sensitive)
+        grouped = sensitive_policy(self.epsilon, self.values, self.sensitive)
+        object.__setattr__(self, "grouped", grouped)
         if 2 * self.threshold <= WORD:
             raise SpecError("epsilon", f"a number of at least {SMALLEST_EPSILON}")
 
@@ -85,10 +87,6 @@ class HighLow(SymbolGroupMechanism):
         sensitive = settings.read_sensitive()
         with within(settings.path):
             return cls(epsilon, settings.domain.size, sensitive)
-
-    @cached_property
-    def grouped(self) -> GroupPolicy:
-        return sensitive_policy(self.epsilon, self.values, self.sensitive)
 
     @cached_property
     def threshold(self) -> int:

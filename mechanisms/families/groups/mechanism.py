@@ -48,7 +48,7 @@ from ldpstream.mechanisms.families.design.centred import CentredDecoder
 from ldpstream.mechanisms.families.design.decoder import DesignDecoder
 from ldpstream.mechanisms.families.design.design import DesignLayout
 from ldpstream.mechanisms.families.design.projective_geometry import draw_points
-from ldpstream.mechanisms.families.groups.channel import GroupThresholds
+from ldpstream.mechanisms.families.groups.channel import GroupThresholds, KindThresholds
 from ldpstream.mechanisms.families.groups.decoder import SubsetBlanket, SymbolBlanket
 from ldpstream.mechanisms.families.groups.designs import (
     DEFAULT_SHARE,
@@ -237,9 +237,9 @@ class GroupMechanism(Mechanism):
         plain = sum(kind.groups for kind in bare if kind.size == 1)
         blocks = sum(kind.groups for kind in bare) - plain
         if self.thresholds.own == WORD:
-            alone = "alone in its block" if plain == 1 else "alone in their blocks"
-            values = [f"the value itself, for {count(plain, 'value')} {alone}"] if plain else []
-            return [f"the value's block, one of {self.groups.count}", *values]
+            whose = "alone in its block" if plain == 1 else "alone in their blocks"
+            alone = [f"the value itself, for {count(plain, 'value')} {whose}"] if plain else []
+            return [f"the value's block, one of {self.groups.count}", *alone]
         often = f"with probability {self.thresholds.tau:.4g}"
         phrases = []
         if plain:
@@ -320,6 +320,9 @@ class Groups(GroupMechanism):
         sizes = [kind.size for kind in self.kinds]
         if [design.size for design in self.designs] != sizes:
             raise SpecError("design", f"designs of {', '.join(map(str, sizes))} values")
+        masks = any(design.is_subset for design in self.designs)
+        if masks and any(design.geometry is not None for design in self.designs):
+            raise SpecError("design", "subsets or points, not both")
         weak = any(
             kind.size > 1 and self.thresholds.ratios(number)[0] <= 1
             for number, kind in enumerate(self.kinds)
@@ -342,10 +345,14 @@ class Groups(GroupMechanism):
     @cached_property
     def _listed(self) -> list[list[int]]:
         """The values of each group with a budget, if all others are single values without."""
-        bare = [one.groups for one in self.grouped.budgets if not isfinite(one.inside)]
-        if not bare and self.groups.count > 1:
+        *budgets, last = self.grouped.budgets
+        of_value, count = self.groups.of_value, self.groups.count
+        listed = count if isfinite(last.inside) else count - last.groups
+        plain = of_value[of_value >= listed]
+        if not all(isfinite(one.inside) for one in budgets) or (np.diff(plain) < 0).any():
             return []
-        of_value, listed = self.groups.of_value, self.groups.count - sum(bare)
+        if listed == count > 1:
+            return []
         return [np.flatnonzero(of_value == group).tolist() for group in range(listed)]
 
     def parameters(self) -> Mapping[str, Json]:
@@ -387,35 +394,39 @@ class SymbolGroups(Groups, SymbolGroupMechanism):
     def randomise(self, values: NDArray[np.int64], entropy: Entropy) -> Reports:
         """Randomise values, int64 of shape `(n,)` in `0..k-1`, into reports of shape `(n,)`.
 
-        First the groups are drawn (`GroupThresholds.draw`). Then, kind by kind, the own reports of
-        its groups are drawn, and after them its reports of the blanket. Own reports of groups of
-        one value are drawn as if for the first value of group 0, and not used, so that a value
-        without a budget takes as many words as one with.
+        First the groups are drawn (`GroupThresholds.draw`). Then, kind by kind, an own report of it
+        is drawn for all own ones, and one of its blanket for all others, whatever the value is, so
+        that it does not change how many words are taken. Disclosed groups draw their own alone.
         """
         thresholds, layout = self.thresholds, self.layout
         group, place = self.groups.of_value[values], self.groups.position[values]
         drawn = thresholds.draw(entropy, group)
-        alone = drawn.own & (layout.orders[group] == 1)
-        source = np.where(alone, 0, drawn.source)
-        kinds = thresholds.kind_of[source]
+        kind, source = thresholds.kind_of[group], thresholds.kind_of[drawn.source]
         reports = np.zeros(len(values), dtype=np.int64)
-        for number in np.unique(kinds).tolist():
-            here = kinds == number
-            own, others = np.flatnonzero(here & drawn.own), np.flatnonzero(here & ~drawn.own)
-            design = thresholds.kinds[number].design
-            reports[own] = _draw_own(design, entropy, place[own], drawn.supports[own] | alone[own])
-            reports[others] = uniform_below(entropy, design.reports, others.size)
-        return np.where(alone, layout.starts[group], layout.starts[source] + reports)
+        others = np.flatnonzero(~drawn.own)
+        for number, one in enumerate(thresholds.kinds):
+            if one.design.size > 1:
+                every = thresholds.own < WORD
+                own = np.flatnonzero(drawn.own & (every | (kind == number)))
+                places = np.where(kind[own] == number, place[own], 0)
+                sent = _draw_own(one, entropy, places, drawn.supports[own])
+                here = kind[own] == number
+                reports[own[here]] = sent[here]
+            if one.blanket:
+                sent = uniform_below(entropy, one.design.reports, others.size)
+                here = source[others] == number
+                reports[others[here]] = sent[here]
+        return layout.starts[drawn.source] + reports
 
 
-def _draw_own(design: GroupDesign, entropy: Entropy, places: Integers, wanted: Bools) -> Integers:
+def _draw_own(kind: KindThresholds, entropy: Entropy, places: Integers, wanted: Bools) -> Integers:
     """Return a report that supports each value, where `wanted`, or else one that does not."""
-    if design.geometry is not None:
-        return draw_points(design.geometry, entropy, places, wanted)
-    drawn, left = places.copy(), np.flatnonzero(~wanted)
-    other = uniform_below(entropy, max(1, design.size - 1), left.size)
-    drawn[left] = other + (other >= places[left])
-    return drawn
+    if kind.design.geometry is not None:
+        return draw_points(kind.design.geometry, entropy, places, wanted)
+    if kind.supporting == WORD:
+        return places
+    other = uniform_below(entropy, kind.design.size - 1, places.size)
+    return np.where(wanted, places, other + (other >= places))
 
 
 @dataclass(frozen=True)
@@ -434,27 +445,25 @@ class SubsetGroups(Groups, SubsetReports):
     def randomise(self, values: NDArray[np.int64], entropy: Entropy) -> Reports:
         """Randomise values, int64 `(n,)` in `0..k-1`, into reports, uint8 `(n, report_bytes)`.
 
-        First the groups are drawn (`GroupThresholds.draw`), then, kind by kind, a subset for every
-        report of its groups: an own one or any one. Groups of one value draw theirs as if for the
-        first value of group 0, as `SymbolGroups`.
+        First the groups are drawn (`GroupThresholds.draw`), then, kind by kind, a subset of it for
+        every value, of disclosed groups for their own ones alone.
         """
         thresholds, layout = self.thresholds, self.layout
         group, place = self.groups.of_value[values], self.groups.position[values]
         drawn = thresholds.draw(entropy, group)
-        alone = drawn.own & (self.groups.sizes[group] == 1)
-        source = np.where(alone, 0, drawn.source)
-        kinds = thresholds.kind_of[source]
+        source = thresholds.kind_of[drawn.source]
         place = np.where(drawn.own, place, -1)
         masks = np.zeros((len(values), layout.mask_bytes), dtype=np.uint8)
-        for number in np.unique(kinds).tolist():
-            here, subsets = np.flatnonzero(kinds == number), self.subsets[number]
-            if subsets.size > 1:
-                wanted = drawn.supports[here] | alone[here]
-                masks[here] = layout.pack(draw_subsets(entropy, subsets, place[here], wanted))
-        single = np.flatnonzero(alone | (self.groups.sizes[drawn.source] == 1))
-        masks[single] = 0
-        masks[single, 0] = 1
-        return layout.write(np.where(alone, group, drawn.source), masks)
+        masks[self.groups.sizes[drawn.source] == 1, 0] = 1
+        for number, subsets in enumerate(self.subsets):
+            if subsets.size == 1:
+                continue
+            mine = source == number
+            rows = np.flatnonzero(mine | (thresholds.own < WORD))
+            places = np.where(mine[rows], place[rows], np.minimum(place[rows], 0))
+            taken = draw_subsets(entropy, subsets, places, drawn.supports[rows])
+            masks[rows[mine[rows]]] = layout.pack(taken[mine[rows]])
+        return layout.write(drawn.source, masks)
 
     @locked_cached_property
     def decoder(self) -> SubsetBlanket | SubsetDecoder:
@@ -480,21 +489,23 @@ def of_designs(grouped: GroupPolicy, *designs: GroupDesign) -> Groups:
     Raises:
         SpecError: as for `Groups`.
     """
-    plain = [GroupDesign(1) for kind, _ in _kinds_of(grouped, 1.0) if kind.inside is None]
+    chosen, every = iter(designs), _kinds_of(grouped, 1.0)
+    given = [GroupDesign(1) if kind.inside is None else next(chosen) for kind, _ in every]
     kind = SubsetGroups if any(design.is_subset for design in designs) else SymbolGroups
-    return kind(grouped, (*designs, *plain))
+    return kind(grouped, tuple(given))
 
 
-def best_groups(grouped: GroupPolicy, *, share: float = DEFAULT_SHARE) -> Groups:
+def best_groups(grouped: GroupPolicy, *, share: float | None = None) -> Groups:
     """Return the mechanism with the designs of least variance.
 
-    `share` of the users have a value with a budget.
+    `share` of the users have a value with a budget, by default as many as of the values.
 
     Raises:
         SpecError: as for `Groups`.
     """
-    bare = any(not isfinite(one.inside) for one in grouped.budgets)
-    share = share if bare else 1.0
+    if share is None:
+        protected = np.isfinite([one.inside for one in grouped.budgets])[grouped.place]
+        share = float(protected[grouped.groups.of_value].mean())
     kinds = tuple(kind for kind, _ in _kinds_of(grouped, share) if kind.inside is not None)
     return of_designs(grouped, *choose_designs(kinds, 1.0 - share))
 
@@ -508,7 +519,9 @@ def sensitive_groups(
         SpecError: as for `Groups`, and if no value is sensitive or one is not in `0..values-1`.
     """
     grouped = sensitive_policy(epsilon, values, sensitive)
-    return best_groups(grouped) if design is None else of_designs(grouped, design)
+    return (
+        best_groups(grouped, share=DEFAULT_SHARE) if design is None else of_designs(grouped, design)
+    )
 
 
 def sensitive_policy(epsilon: float, values: int, sensitive: frozenset[int]) -> GroupPolicy:

@@ -19,8 +19,8 @@ _MOST_BUDGETS: Final = 100
 """Most budgets in a list."""
 
 
-def read_groups(settings: Settings, mechanism: str) -> tuple[GroupPolicy, float]:
-    """Return the policy of a collection's keys, and the share of users with a sensitive value.
+def read_groups(settings: Settings, mechanism: str) -> tuple[GroupPolicy, float | None]:
+    """Return the policy of a collection's keys, and the share of users that are in lists, if any.
 
     Raises:
         SpecError: naming the key and what was expected, also of keys that contradict each other.
@@ -43,16 +43,14 @@ def read_groups(settings: Settings, mechanism: str) -> tuple[GroupPolicy, float]
     if len(inside) == len(outside) == 1:
         budgets = [GroupBudget(inside[0], _at_least(outside, inside, path)[0], blocks.count)]
     else:
-        inside, outside = (
-            [*some] * (blocks.count if len(some) == 1 else 1) for some in (inside, outside)
-        )
+        inside, outside = _spread(inside, blocks.count), _spread(outside, blocks.count)
         pairs = zip(inside, _at_least(outside, inside, path), strict=True)
         budgets = [GroupBudget(*pair) for pair in pairs]
     with within(path):
-        return GroupPolicy(blocks, tuple(budgets)), 1.0
+        return GroupPolicy(blocks, tuple(budgets)), None
 
 
-def _of_sensitive(settings: Settings) -> tuple[GroupPolicy, float]:
+def _of_sensitive(settings: Settings) -> tuple[GroupPolicy, float | None]:
     keys, path, domain = settings.keys, settings.path, settings.domain
     key = f"{path}.sensitive"
     given = keys.get("sensitive")
@@ -64,8 +62,7 @@ def _of_sensitive(settings: Settings) -> tuple[GroupPolicy, float]:
     if len(frozenset[int]().union(*groups)) < values:
         raise SpecError(key, "each value in one list")
     inside = _read_budgets(settings, "epsilon", len(groups), "list of sensitive values")
-    inside = [*inside] * (len(groups) if len(inside) == 1 else 1)
-    outside = inside
+    inside = outside = _spread(inside, len(groups))
     if "epsilon_outside" in keys:
         outside = _read_budgets(
             settings, "epsilon_outside", len(groups), "list of sensitive values"
@@ -79,11 +76,15 @@ def _of_sensitive(settings: Settings) -> tuple[GroupPolicy, float]:
         rest = read_epsilon(keys["epsilon_rest"], f"{path}.epsilon_rest")
         if values == domain.size:
             raise SpecError(f"{path}.epsilon_rest", "no such key if all values are sensitive")
+        if "share" in keys:
+            what = "no such key with epsilon_rest, where all values are taken to be as frequent"
+            raise SpecError(f"{path}.share", what)
         budgets.append(GroupBudget(rest, rest))
     share = _read_share(keys.get("share", DEFAULT_SHARE), f"{path}.share")
+    every = len(budgets) > len(groups) or values == domain.size
     with within(path):
         grouped = GroupPolicy.of_sensitive(domain.size, groups, budgets)
-    return grouped, 1.0 if values == domain.size else share
+    return grouped, None if every else share
 
 
 def _are_lists(given: object, *, levels: int) -> bool:
@@ -109,6 +110,11 @@ def _read_budgets(settings: Settings, key: str, groups: int, each: str) -> Seque
         raise SpecError(path, what)
     budgets = enumerate(given)
     return [read_epsilon(one, f"{path}[{i}]", infinite=infinite) for i, one in budgets]
+
+
+def _spread(budgets: Sequence[float], groups: int) -> Sequence[float]:
+    """Return a budget for each group, of one for all or for each."""
+    return [*budgets] * groups if len(budgets) == 1 else budgets
 
 
 def _at_least(outside: Sequence[float], inside: Sequence[float], path: str) -> Sequence[float]:
