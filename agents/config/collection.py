@@ -38,7 +38,6 @@ from ldpstream.agents.state.disclosure_groups import blocks_of_reports
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.mechanisms.base.errors import QueryError, SpecError
 from ldpstream.mechanisms.domains.queries import ValueSet, make_set
-from ldpstream.mechanisms.policies.policy import BlockPolicy
 from ldpstream.mechanisms.registry.registry import check_id
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
@@ -119,8 +118,8 @@ class CollectionConfig:
         """
         if self.publish_every_ms is not None:
             return 1
-        policy = self.spec.mechanism.policy
-        several = isinstance(policy, BlockPolicy) and policy.blocks.count > 1
+        blocks = self.spec.mechanism.policy.disclosed_blocks
+        several = blocks is not None and blocks.count > 1
         return max(1, self.minimum_block if several else self.minimum)
 
     @cached_property

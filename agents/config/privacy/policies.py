@@ -5,12 +5,16 @@ from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from typing import Any, Final, NamedTuple
 
+import numpy as np
+
 from ldpstream.agents.config.privacy.factors import LARGEST_BUDGET, factor_text, width_text
 from ldpstream.mechanisms.base.checks import number_text, rounded_text
+from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.domains.parse import Domain
 from ldpstream.mechanisms.exact.dyadic import budget, exp_bounds
 from ldpstream.mechanisms.policies.attributes import AttributesPolicy
 from ldpstream.mechanisms.policies.graph import GraphPolicy
+from ldpstream.mechanisms.policies.groups import GroupPolicy
 from ldpstream.mechanisms.policies.lip import LipPolicy
 from ldpstream.mechanisms.policies.matrix import MatrixPolicy
 from ldpstream.mechanisms.policies.metric import MetricPolicy
@@ -74,23 +78,78 @@ def _blocks(policy: BlockPolicy, domain: Domain) -> list[str]:
     """Say by what factor a report may favour a value of a block, and that blocks are disclosed."""
     factor, what = factor_text(budget(policy.epsilon)), _name_of_values(domain)
     likelier = f"no report is more than {factor} times likelier for one than for the other"
-    sizes = policy.blocks.sizes
     if policy.blocks.count == 1:
         return [f"Any two {what} are indistinguishable up to a factor {factor}: {likelier}."]
+    return [
+        f"Any two {what} of one block are indistinguishable up to a factor {factor}: {likelier}.",
+        *_disclosed_blocks(policy.blocks, what),
+    ]
+
+
+def _disclosed_blocks(blocks: Blocks, what: str) -> list[str]:
+    """Say that a report tells the block."""
+    sizes = blocks.sizes
     smallest, largest = int(sizes.min()), int(sizes.max())
     extent = f"{largest:,}" if smallest == largest else f"{smallest:,} to {largest:,}"
     sentences = [
-        f"Any two {what} of one block are indistinguishable up to a factor {factor}: {likelier}.",
         (
-            f"The block itself is not hidden: a report tells which of {policy.blocks.count:,} "
+            f"The block itself is not hidden: a report tells which of {blocks.count:,} "
             f"blocks, of {extent} {what}, it is from."
         ),
     ]
     if smallest == 1:
         alone = int((sizes == 1).sum())
-        blocks = "block has" if alone == 1 else "blocks have"
-        sentences.append(f"{alone:,} {blocks} a single value, which a report tells.")
+        whose = "block has" if alone == 1 else "blocks have"
+        sentences.append(f"{alone:,} {whose} a single value, which a report tells.")
     return sentences
+
+
+def _groups(policy: GroupPolicy, domain: Domain) -> list[str]:
+    """Say the factors inside groups and towards other groups, and what is not hidden."""
+    what, sizes, place = _name_of_values(domain), policy.groups.sizes, policy.place
+    several = [bool((sizes[place == i] > 1).any()) for i in range(len(policy.budgets))]
+    inside = [one.inside for one, some in zip(policy.budgets, several, strict=True) if some]
+    outside = [one.outside for one in policy.budgets if math.isfinite(one.outside)]
+    blocks = policy.disclosed_blocks
+    group = "group" if blocks is None else "block"
+    sentences = []
+    if inside:
+        factor = _factors(map(budget, inside), group)
+        sentences.append(
+            f"Two {what} of one {group} are indistinguishable up to a factor {factor}."
+        )
+    if blocks is not None:
+        return [*sentences, *_disclosed_blocks(blocks, what)]
+    hidden = np.isfinite([one.outside for one in policy.budgets])[place]
+    values = int(sizes[hidden].sum())
+    factor = _factors(map(budget, outside), group)
+    sentences.append(
+        f"{values:,} of {policy.size:,} {what} are also hidden among those of other groups: no "
+        f"report is likelier for one of them than for any other by more than a factor of {factor}."
+    )
+    if plain := int((~hidden & (sizes == 1)).sum()):
+        sentences.append(f"{plain:,} {what} are not hidden: a report may tell them.")
+    if exposed := int((~hidden & (sizes > 1)).sum()):
+        which = "1 group is" if exposed == 1 else f"{exposed:,} groups are"
+        sentences.append(f"{which} not hidden: a report may tell that a value is in it.")
+    return sentences
+
+
+def _factors(budgets: Iterable[Fraction], of: str) -> str:
+    """Return the factors of the least and the largest budget, which depend on something."""
+    listed = sorted(budgets)
+    low, high = factor_text(listed[0]), factor_text(listed[-1])
+    return high if low == high else f"{low} to {high}, depending on the {of}"
+
+
+def _groups_epsilon(policy: GroupPolicy) -> str:
+    sizes = policy.groups.sizes
+    of = [(one, sizes[policy.place == i].max() > 1) for i, one in enumerate(policy.budgets)]
+    inside = _span_text(one.inside for one, several in of if several)
+    if policy.disclosed_blocks is not None:
+        return f"{inside} in a block"
+    outside = _span_text(one.outside for one, _ in of if math.isfinite(one.outside))
+    return f"{inside} in a group, {outside} outside"
 
 
 def _blocks_epsilon(policy: BlockPolicy) -> str:
@@ -231,9 +290,7 @@ def _of_numbers(policy: MetricPolicy, unit: Fraction) -> str:
 
 def _graph(policy: GraphPolicy, domain: Domain) -> list[str]:
     """Say the factors of edges, and that they multiply along paths."""
-    what, budgets = _name_of_values(domain), policy.arcs.values()
-    low, high = factor_text(min(budgets)), factor_text(max(budgets))
-    extent = high if low == high else f"{low} to {high}, depending on the edge"
+    what, extent = _name_of_values(domain), _factors(policy.arcs.values(), "edge")
     sentences = [
         (
             f"Two {what} that an edge of the policy's graph joins are indistinguishable up to a "
@@ -339,6 +396,7 @@ _TEXTS: Final[Mapping[type[Policy], PolicyTexts]] = {
     BinaryPolicy: PolicyTexts(_binary, _binary_epsilon),
     BlockPolicy: PolicyTexts(_blocks, _blocks_epsilon),
     GraphPolicy: PolicyTexts(_graph, _graph_epsilon),
+    GroupPolicy: PolicyTexts(_groups, _groups_epsilon),
     HighLowPolicy: PolicyTexts(_high_low, _high_low_epsilon),
     LipPolicy: PolicyTexts(_lip, _priors_epsilon),
     MatrixPolicy: PolicyTexts(_matrix, _pairs_epsilon),

@@ -21,7 +21,6 @@ from ldpstream.mechanisms.base.errors import QueryError
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.domains.queries import Subset
 from ldpstream.mechanisms.interface.mechanism import Mechanism
-from ldpstream.mechanisms.policies.policy import BlockPolicy
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 _SINGLY: Final = {"top": 0, "quantiles": (), "areas": False, "project": "none"}
@@ -242,10 +241,8 @@ def _named(
 
 def disclosed_blocks(spec: CollectionSpec) -> Blocks | None:
     """Return the blocks of the estimated values that reports disclose; None without such blocks."""
-    policy = _values_alone(spec).policy
-    if not isinstance(policy, BlockPolicy) or policy.blocks.size != spec.domain.estimated.size:
-        return None
-    return policy.blocks
+    blocks = _values_alone(spec).policy.disclosed_blocks
+    return None if blocks is None or blocks.size != spec.domain.estimated.size else blocks
 
 
 def supports_likelihood(spec: CollectionSpec) -> bool:

@@ -10,7 +10,12 @@ export async function readBlocks(size, parameters, runs) {
   if ((await sha256OfNumbers(ofValue)) !== parameters.sha256) {
     throw new SpecError("tables.blocks", "the blocks whose SHA-256 the spec holds");
   }
-  const sizes = new Array(parameters.count).fill(0);
+  return blocksOf(ofValue, parameters.count);
+}
+
+// Returns the same of the blocks of values as they are.
+export function blocksOf(ofValue, count) {
+  const sizes = new Array(count).fill(0);
   const place = ofValue.map((block) => {
     sizes[block] += 1;
     return sizes[block] - 1;

@@ -14,6 +14,7 @@ const SAME = new Set(["classical", "block", "high-low"]);
 
 const LOSSES = new Map([
   ["binary", ({ epsilon }) => largest(epsilon.filter((one) => one !== "inf").map(budget))],
+  ["groups", ofGroups],
   ["l1-bits", ofMetric],
   ["l1-geometric", ofMetric],
   ["lip", ({ thresholds }) => largest(thresholds.map(([q, r]) => ofLevel(BigInt(q), BigInt(r))))],
@@ -35,6 +36,12 @@ function budget(epsilon) {
 
 export function largest(losses) {
   return losses.reduce((a, b) => (isAbove(b, a) ? b : a), ZERO);
+}
+
+function ofGroups({ epsilon, budgets }) {
+  if (budgets === undefined) return budget(epsilon);
+  const listed = budgets.flatMap(([inside, outside]) => [inside, outside]);
+  return largest(listed.filter((one) => one !== "inf").map(budget));
 }
 
 // The budget of opposite corners, in the L^p norm of the steps.

@@ -355,9 +355,14 @@ class Groups(GroupMechanism):
             return []
         return [np.flatnonzero(of_value == group).tolist() for group in range(listed)]
 
+    @property
+    def _is_high_low(self) -> bool:
+        """Whether one list of sensitive values with one budget is all that is protected."""
+        return isinstance(self.policy, HighLowPolicy) and len(self._listed) == 1
+
     def parameters(self) -> Mapping[str, Json]:
         own, policy = self.thresholds.own, self.policy
-        if isinstance(policy, HighLowPolicy) and len(self._listed) == 1:
+        if isinstance(policy, HighLowPolicy) and self._is_high_low:
             return {
                 "threshold": hex(own),
                 **self.designs[0].parameters(),
@@ -384,7 +389,7 @@ class Groups(GroupMechanism):
         if not self._listed:
             return self.groups.tables()
         listed: list[Json] = [[*values] for values in self._listed]
-        return {"sensitive": listed[0] if len(listed) == 1 else listed}
+        return {"sensitive": listed[0] if self._is_high_low else listed}
 
 
 @dataclass(frozen=True)

@@ -1,72 +1,161 @@
-// Sensitive values hidden among the reports of their group, which are values, points or subsets; the
-// others mostly in the clear.
+// Groups of values, of which reports come, or from a blanket that does not depend on the value. Reports
+// of a group are its values, points or subsets; groups of one value without a budget have one report.
 
+import { blocksOf, readBlocks, startsOf } from "../blocks.js";
 import { bernoulliEach, uniformBelow } from "../entropy.js";
 import { Geometry } from "./geometry.js";
 import { readSensitive } from "./high_low.js";
+import { drawPoints } from "./projective_geometry.js";
 import { drawSubsets } from "./subset_selection.js";
 import { bytesOf, littleEndian, symbols } from "./symbols.js";
 
-export async function groups(parameters, size, tables) {
-  const sensitive = await readSensitive(parameters, size, tables);
-  const count = sensitive.length;
-  const threshold = BigInt(parameters.threshold);
-  const places = new Array(size).fill(0);
-  const groupOf = new Array(size).fill(-1);
-  sensitive.forEach((value, place) => {
-    places[value] = place;
-    groupOf[value] = 0;
-  });
-  let next = 0;
-  groupOf.forEach((group, value) => {
-    if (group < 0) groupOf[value] = next += 1;
-  });
-  const ownOf = (values, entropy) =>
-    bernoulliEach(entropy, values.map(() => threshold));
-  if (parameters.chosen > 1) return subsetReports();
+const WORD = 1n << 64n;
 
-  const space = parameters.q === undefined ? null : new Geometry(parameters.q, parameters.dimension);
-  const order = space === null ? count : space.points;
-  return symbols(order + next, (values, entropy) => {
-    const own = ownOf(values, entropy);
-    const reports = values.map((value) => (groupOf[value] > 0 ? order + groupOf[value] - 1 : places[value]));
-    if (space !== null) {
-      const here = values.flatMap((_, i) => (own[i] ? [i] : []));
-      uniformBelow(entropy, space.inside, here.length).forEach((lower, at) => {
-        const value = values[here[at]];
-        if (groupOf[value] === 0) reports[here[at]] = space.complete(places[value], lower);
-      });
-    }
-    const others = values.flatMap((_, i) => (own[i] ? [] : [i]));
-    uniformBelow(entropy, order, others.length).forEach((drawn, at) => {
-      reports[others[at]] = drawn;
+export async function groups(parameters, size, tables) {
+  const { ofValue, place, sizes } = await readGroups(parameters, size, tables);
+  const threshold = BigInt(parameters.threshold);
+  const kinds = kindsOf(parameters, sizes);
+  const kindOf = kindsOfGroups(parameters, sizes);
+  const blanket = blanketOf(kinds, kindOf);
+  const splits = kinds.some(({ supporting }) => supporting < WORD);
+
+  // The group that each report is from; whether it is an own one, and one that supports.
+  function drawGroups(values, entropy) {
+    const of = values.map((value) => ofValue[value]);
+    const own = threshold === WORD ? of.map(() => true) : bernoulliEach(entropy, of.map(() => threshold));
+    const others = of.flatMap((_, i) => (own[i] ? [] : [i]));
+    const source = [...of];
+    const drawn = blanket.length > 1 ? entropy.words(others.length) : others.map(() => 0n);
+    others.forEach((i, at) => {
+      source[i] = blanket.find(({ end }) => drawn[at] < end).group;
     });
-    return reports;
+    const limits = of.map((group) => kinds[kindOf[group]].supporting);
+    return { of, own, others, source, supports: splits ? bernoulliEach(entropy, limits) : of.map(() => true) };
+  }
+
+  if (kinds.some(({ chosen }) => chosen > 1)) return subsetReports();
+  const orders = kindOf.map((kind) => kinds[kind].order);
+  const starts = startsOf(orders);
+  return symbols(starts.at(-1) + orders.at(-1), (values, entropy) => {
+    const { of, own, others, source, supports } = drawGroups(values, entropy);
+    const reports = new Array(values.length).fill(0);
+    kinds.forEach((kind, number) => {
+      const mine = of.map((group) => kindOf[group] === number);
+      if (kind.size > 1) {
+        const here = of.flatMap((_, i) => (own[i] && (threshold < WORD || mine[i]) ? [i] : []));
+        const places = values.map((value, i) => (mine[i] ? place[value] : 0));
+        const sent = drawOwn(kind, entropy, { here, places, wanted: supports });
+        for (const i of here) if (mine[i]) reports[i] = sent[i];
+      }
+      if (kind.blanket > 0n) {
+        uniformBelow(entropy, kind.order, others.length).forEach((drawn, at) => {
+          if (kindOf[source[others[at]]] === number) reports[others[at]] = drawn;
+        });
+      }
+    });
+    return reports.map((report, i) => starts[source[i]] + report);
   });
 
   function subsetReports() {
-    const groupBytes = bytesOf(next);
-    const reportBytes = groupBytes + Math.ceil(count / 8);
+    const groupBytes = bytesOf(sizes.length - 1);
+    const reportBytes = groupBytes + Math.ceil(sizes.reduce((a, b) => Math.max(a, b), 0) / 8);
     return {
       reportBytes,
       numbers: false,
       privatize(values, entropy) {
-        const own = ownOf(values, entropy);
-        const rows = values.map((value, i) => ({
-          report: new Uint8Array(reportBytes),
-          place: own[i] ? places[value] : -1,
-          wanted: own[i],
-        }));
-        drawSubsets(entropy, count, parameters.chosen, rows, groupBytes);
-        return rows.map(({ report }, i) => {
-          const group = own[i] ? groupOf[values[i]] : 0;
-          if (group === 0) return report;
-          const plain = new Uint8Array(reportBytes);
-          plain.set(littleEndian(group, groupBytes));
-          plain[groupBytes] = 1;
-          return plain;
+        const { own, source, supports } = drawGroups(values, entropy);
+        const reports = source.map((group) => {
+          const report = new Uint8Array(reportBytes);
+          report.set(littleEndian(group, groupBytes));
+          if (sizes[group] === 1) report[groupBytes] = 1;
+          return report;
         });
+        kinds.forEach((kind, number) => {
+          if (kind.size === 1) return;
+          const rows = source.flatMap((group, i) => {
+            const mine = kindOf[group] === number;
+            if (!mine && threshold === WORD) return [];
+            const at = mine ? place[values[i]] : 0;
+            const report = mine ? reports[i] : new Uint8Array(reportBytes);
+            return [{ report, place: own[i] ? at : -1, wanted: supports[i] }];
+          });
+          drawSubsets(entropy, kind.size, kind.chosen, rows, groupBytes);
+        });
+        return reports;
       },
     };
   }
+}
+
+// The group of each value: its block, or the list of sensitive values that it is in. Without either it
+// is a group of its own.
+async function readGroups(parameters, size, tables) {
+  if (tables.sensitive === undefined) return readBlocks(size, parameters.blocks, tables.blocks);
+  const single = parameters.blocks === undefined;
+  const lists = single ? [await readSensitive(parameters, size, tables)] : tables.sensitive;
+  const ofValue = new Array(size).fill(-1);
+  lists.forEach((values, group) => {
+    for (const value of values) ofValue[value] = group;
+  });
+  let next = lists.length;
+  const every = ofValue.map((group) => (group < 0 ? next++ : group));
+  return single ? blocksOf(every, next) : readBlocks(size, parameters.blocks, every.map((group) => [group, 1]));
+}
+
+// Runs [groups, numbers of their kinds by size].
+function runsOf({ budgets }, sizes) {
+  const counts = budgets?.map(([, , count]) => count) ?? [1, sizes.length - 1];
+  let [first, kinds] = [0, 0];
+  return counts.map((count) => {
+    const different = [...new Set(sizes.slice(first, first + count))].sort((a, b) => a - b);
+    first += count;
+    kinds += different.length;
+    return [count, new Map(different.map((size, i) => [size, kinds - different.length + i]))];
+  });
+}
+
+function kindsOfGroups(parameters, sizes) {
+  let next = 0;
+  return runsOf(parameters, sizes).flatMap(([count, numbers]) => {
+    next += count;
+    return sizes.slice(next - count, next).map((size) => numbers.get(size));
+  });
+}
+
+function kindsOf(parameters, sizes) {
+  const single = { size: sizes[0], ...parameters, supporting: WORD, blanket: WORD };
+  const listed = parameters.kinds ?? [single, { size: 1, chosen: 1, supporting: WORD, blanket: 0n }];
+  return listed.map(({ size, chosen, q, dimension, supporting, blanket }) => {
+    const geometry = q === undefined ? null : new Geometry(q, dimension);
+    const order = geometry === null ? size : geometry.points;
+    return { size, chosen, geometry, order, supporting: BigInt(supporting), blanket: BigInt(blanket) };
+  });
+}
+
+// The groups of the blanket, each with the end of its part of 0..2^64. The first of those with the
+// largest part has what is left of it.
+function blanketOf(kinds, kindOf) {
+  const parts = kindOf.flatMap((kind, group) => {
+    const part = kinds[kind].blanket;
+    return part > 0n ? [{ group, part }] : [];
+  });
+  if (parts.length === 0) return [];
+  const largest = parts.reduce((a, b) => (b.part > a.part ? b : a));
+  largest.part += WORD - parts.reduce((sum, { part }) => sum + part, 0n);
+  let end = 0n;
+  return parts.map(({ group, part }) => ({ group, end: (end += part) }));
+}
+
+// Fills in reports that support the values at the places `here`, where wanted, or else that do not.
+function drawOwn({ size, geometry, supporting }, entropy, { here, places, wanted }) {
+  const sent = [...places];
+  if (geometry !== null) {
+    drawPoints(geometry, entropy, { here, places, wanted }, sent);
+  } else if (supporting < WORD) {
+    uniformBelow(entropy, size - 1, here.length).forEach((other, at) => {
+      const i = here[at];
+      if (!wanted[i]) sent[i] = other + (other >= places[i] ? 1 : 0);
+    });
+  }
+  return sent;
 }
