@@ -18,7 +18,6 @@ from ldpstream.mechanisms.ledger.spent import read_budget
 from ldpstream.mechanisms.ledger.spread import MAX_SPREAD_WINDOWS
 
 _MOST_RESPONDENTS: Final = 10**12
-_UNIFORM: Final = "uniform"
 
 
 @click.command()
@@ -32,16 +31,16 @@ _UNIFORM: Final = "uniform"
 )
 @click.option(
     "--prior",
-    default=_UNIFORM,
-    show_default=True,
     metavar="uniform|zipf|FILE",
-    help="Expected shares of the values; a file holds one count per line, in the domain's order.",
+    help="Expected shares of the values, by default the collection's prior, or uniform; a file "
+    "holds one count per line, in the domain's order.",
 )
 @click.option(
     "--workload",
     "objective",
     type=click.Choice(get_args(Objective)),
-    help="The queries whose error sorts the mechanisms; by default those that are published.",
+    help="The queries whose error sorts the mechanisms; by default those that are published. mmse: "
+    "all values, estimated with the prior.",
 )
 @click.option(
     "--limit",

@@ -26,7 +26,7 @@ from ldpstream.agents.document.estimates import (
     value_estimates,
 )
 from ldpstream.agents.document.model import EstimateDocument
-from ldpstream.agents.document.priors import prior_parts
+from ldpstream.agents.document.priors import known_prior_part, prior_parts
 from ldpstream.agents.document.queries import find_areas, linear_estimates, quantile_estimates
 from ldpstream.agents.document.weights import Weights
 from ldpstream.agents.state.context import WindowTotals
@@ -304,6 +304,9 @@ def _estimates(
         "forged": min(forged, default=None),
     }
     fields |= devices | _further_fields(collection, totals, basis, listed.projected)
+    known = collection.spec.prior.shares
+    if known is not None and basis.hidden is None:
+        fields["known_prior"] = known_prior_part(basis, known, listed.indices)
     if listed.projected is not None:
         fields["outside"] = sum(_is_outside(entry["share"], entry) for entry in entries)
     return fields

@@ -173,6 +173,29 @@ class MmseEstimate(Part):
     )
 
 
+class Posterior(Part):
+    """What a share among the respondents, or the mean of weights, is if the prior is right."""
+
+    name: JsonValue = Field(description="The value, a label, or the name of the query")
+    mean: Number = Field(description="Its posterior mean, of least mean squared error")
+    sd: Number = Field(description="Its posterior standard deviation")
+
+
+class KnownPriorEstimates(Part):
+    """Bayesian estimates with the collection's prior, and a test of the prior by the reports.
+
+    They are only as right as the prior; all other estimates need none. Where the reports contradict
+    the prior, means and deviations are null.
+    """
+
+    p_value: float = Field(description="Pearson's chi-square test; small: the prior is wrong")
+    significance: float = Field(description="The prior is called wrong below this p-value")
+    wrong: bool = Field(description="Whether p_value is below significance")
+    values: list[Posterior] = Field(default=[], description="Of the listed values, in their order")
+    ranges: list[Posterior] = Field(default=[], description="Of the ranges and sets")
+    linear: list[Posterior] = Field(default=[], description="Of the linear queries")
+
+
 class LevelCalibration(Part):
     """A level of prior and epsilon that its reports contradict."""
 

@@ -17,6 +17,7 @@ from ldpstream.agents.document.columns import draw_entries, new_axes, to_columns
 from ldpstream.agents.document.entries import (
     Areas,
     Calibration,
+    KnownPriorEstimates,
     LinearEstimate,
     MmseEstimate,
     Number,
@@ -201,6 +202,9 @@ class EstimateDocument(Part):
     mmse: MmseEstimate | None = Field(default=None, description="Only for mechanisms with priors")
     calibration: Calibration | None = Field(
         default=None, description="Only for mechanisms with priors"
+    )
+    known_prior: KnownPriorEstimates | None = Field(
+        default=None, description="Only if the collection knows the prior of its values"
     )
 
     def to_json(self) -> bytes:

@@ -1,14 +1,21 @@
-"""What a document says about priors, for mechanisms with priors (`lip`)."""
+"""What a document says about priors: of mechanisms with priors (`lip`), and of known ones."""
 
+from fractions import Fraction
+from functools import lru_cache
 from typing import Final
 
+import numpy as np
+
 from ldpstream.agents.config.query.options import EstimateOptions
-from ldpstream.agents.document.estimates import Entry, finite
+from ldpstream.agents.document.estimates import Basis, Entry, finite
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.estimators.bounds.options import CredibleMethod, Method
 from ldpstream.estimators.lip.calibration import SIGNIFICANCE, CalibrationTest, calibrate
+from ldpstream.estimators.lip.known_prior import Bayes
 from ldpstream.estimators.lip.mmse import estimate_mmse
+from ldpstream.mechanisms.base.arrays import Floats, Integers
 from ldpstream.mechanisms.families.lip.lip import Lip
+from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 _CREDIBLE: Final[dict[Method, CredibleMethod]] = {
@@ -34,6 +41,51 @@ def prior_parts(
         "mmse": _mmse(spec, mechanism, totals, options, withheld),
         "calibration": _calibration(mechanism, test),
     }
+
+
+def known_prior_part(basis: Basis, shares: tuple[Fraction, ...], listed: Integers) -> Entry:
+    """Return the field `known_prior` of a document, for values `(q,)` that it lists, by index."""
+    bayes = _bayes(basis.mechanism, shares)
+    domain, options = basis.domain, basis.options
+    names: dict[str, list[object]] = {
+        "values": list(domain.labels(listed)),
+        "ranges": [one.name for one in options.ranges],
+        "linear": [one.name for one in options.linear],
+    }
+    rows: dict[str, list[Floats]] = {
+        "values": list(np.eye(domain.size)[listed]),
+        "ranges": [_indicator(domain.size, one.values(domain.shape)) for one in options.ranges],
+        "linear": [one.weights for one in options.linear],
+    }
+    p_value = bayes.p_value(basis.statistic)
+    wrong = p_value < SIGNIFICANCE
+    part: Entry = {"p_value": p_value, "significance": SIGNIFICANCE, "wrong": wrong}
+    for kind, weights in rows.items():
+        if not weights:
+            continue
+        means, deviations = bayes.estimate(np.stack(weights), basis.statistic)
+        part[kind] = [
+            {
+                "name": name,
+                "mean": None if wrong else finite(mean),
+                "sd": None if wrong else finite(deviation),
+            }
+            for name, mean, deviation in zip(
+                names[kind], means.tolist(), deviations.tolist(), strict=True
+            )
+        ]
+    return part
+
+
+@lru_cache(maxsize=16)
+def _bayes(mechanism: Mechanism, shares: tuple[Fraction, ...]) -> Bayes:
+    return Bayes.of(mechanism, np.array([float(share) for share in shares]))
+
+
+def _indicator(size: int, members: Integers) -> Floats:
+    out = np.zeros(size)
+    out[members] = 1.0
+    return out
 
 
 def _contradiction(test: CalibrationTest) -> str:

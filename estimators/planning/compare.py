@@ -4,6 +4,9 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
+from ldpstream.estimators.lip.known_prior import Bayes
 from ldpstream.estimators.planning.cost import Cost
 from ldpstream.estimators.planning.predictions import Predictions, mean_variance
 from ldpstream.estimators.planning.progress import UNLIMITED, Progress, TimeUpError
@@ -13,6 +16,7 @@ from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.domains.base import Domain
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.policies.implication import implies
+from ldpstream.mechanisms.policies.policy import Policy
 from ldpstream.mechanisms.registry.proposals import Proposal, Unsuited, propose
 
 _DIGITS = 9
@@ -75,21 +79,25 @@ def compare(
     workload: PlannedWorkload,
     *,
     progress: Progress = UNLIMITED,
+    policy: Policy | None = None,
 ) -> Comparison:
-    """Compare the configured mechanism with all proposals for its policy.
+    """Compare the configured mechanism with all proposals for a policy, by default its own.
 
     Candidates are sorted by the mean variance of the objective's queries.
     `progress` is told which mechanism is predicted, and limits the time.
     """
-    policy = configured.policy.by_entries()
+    policy = (policy or configured.policy).by_entries()
     candidates, refused, unsuited, unreached = [], [], [], []
-    for found in _proposals(configured, domain):
+    for found in _proposals(configured, policy, domain):
         if isinstance(found, Unsuited):
             unsuited.append(found)
             continue
         mechanism = found.mechanism
         if mechanism.unanswered(None) is not None:
             unsuited.append(Unsuited(mechanism.id, "rows that answer every single value"))
+            continue
+        if workload.objective == "mmse" and mechanism.table is None:
+            unsuited.append(Unsuited(mechanism.id, "a statistic that counts few enough reports"))
             continue
         try:
             progress.check()
@@ -108,7 +116,7 @@ def compare(
         try:
             progress.begin(f"predicting {mechanism.id} {found.variant}".rstrip())
             predictions = Predictions.of(mechanism, workload, progress)
-            variances = predictions.objective(mechanism, workload, progress)
+            variance = _objective(mechanism, predictions, workload, progress)
         except TimeUpError:
             unreached.append(found)
             continue
@@ -119,16 +127,29 @@ def compare(
                 configured=mechanism is configured,
                 predictions=predictions,
                 cost=Cost.of(mechanism),
-                variance=mean_variance(variances, workload.sorting_queries, workload),
+                variance=variance,
             )
         )
     candidates.sort(key=_rank)
     return Comparison(tuple(candidates), tuple(refused), tuple(unsuited), tuple(unreached))
 
 
-def _proposals(configured: Mechanism, domain: Domain) -> Iterator[Proposal | Unsuited]:
-    """Yield the configured mechanism, then all others that are proposed for its policy."""
-    found = list(propose(configured.policy, domain))
+def _objective(
+    mechanism: Mechanism, predictions: Predictions, workload: PlannedWorkload, progress: Progress
+) -> float:
+    """Return the mean variance of the objective's queries, or their mean squared error."""
+    if workload.objective == "mmse":
+        bayes = Bayes.of(mechanism, workload.shares)
+        return float(bayes.errors(np.eye(mechanism.size)).mean())
+    variances = predictions.objective(mechanism, workload, progress)
+    return mean_variance(variances, workload.sorting_queries, workload)
+
+
+def _proposals(
+    configured: Mechanism, policy: Policy, domain: Domain
+) -> Iterator[Proposal | Unsuited]:
+    """Yield the configured mechanism, then all others that are proposed for the policy."""
+    found = list(propose(policy, domain))
     own = identity(configured)
     variants = [
         p.variant for p in found if isinstance(p, Proposal) and identity(p.mechanism) == own

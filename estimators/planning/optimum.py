@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ldpstream.estimators.design.cone import DesignError
+from ldpstream.estimators.design.mmse import best_mmse
 from ldpstream.estimators.design.optimise import (
     Design,
     Status,
@@ -71,6 +72,8 @@ def find_optimum(
             already optimal, or the policy does not distinguish all values.
     """
     gram = _gram(policy, workload)
+    if workload.objective == "mmse":
+        return _find_mmse(policy, gram, workload, candidates)
     columns = [_columns(one) for one in candidates if one.mechanism.report_bits <= _MOST_BITS]
     known = np.concatenate([np.zeros((0, policy.size)), *columns])
     design = optimise(policy, gram, workload.shares, seconds=seconds, columns=known)
@@ -90,7 +93,7 @@ def find_bound(
     None if that is not possible: for more than 256 values, if many values differ in their shares,
     budgets or queries, or where `find_optimum` finds none.
     """
-    if policy.size > _MOST_BOUNDED:
+    if policy.size > _MOST_BOUNDED or workload.objective == "mmse":
         return None
     try:
         gram = _gram(policy, workload)
@@ -103,6 +106,17 @@ def find_bound(
     least = max(0.0, trace / gram.queries - offset)
     _check_bound(least, candidates, offset)
     return Optimum(None, "proved", min(one.variance for one in candidates), least)
+
+
+def _find_mmse(
+    policy: Policy, gram: Workload, workload: PlannedWorkload, candidates: Sequence[Candidate]
+) -> Optimum:
+    """Return the channel of least mean squared error: proved by a linear program."""
+    design, error = best_mmse(policy, gram, workload.shares)
+    least = max(0.0, error / gram.queries)
+    _check_bound(least, candidates, _offset(gram, workload))
+    best = min([least, *(one.variance for one in candidates)])
+    return Optimum(design, design.status, best, least)
 
 
 def _gram(policy: Policy, workload: PlannedWorkload) -> Workload:

@@ -87,6 +87,14 @@ class Mechanism(ABC):
         """
         return None
 
+    @cached_property
+    def table(self) -> Floats | None:
+        """The channel whose reports the statistic counts, float64 `(k, reports)`, for priors.
+
+        None, the default, if the statistic does not count reports, or these are too many.
+        """
+        return None
+
     def marginal_statistic(self, statistic: Statistic) -> Statistic:
         """Return the statistic of `marginal`, if there is one: the weights are summed out."""
         return statistic

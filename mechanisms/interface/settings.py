@@ -12,11 +12,14 @@ from ldpstream.mechanisms.domains.base import Domain
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.policies.config import (
     read_policy,
+    read_prior_policy,
     read_sensitive,
+    read_shares,
     read_step_epsilon,
     refuse_rounding,
 )
 from ldpstream.mechanisms.policies.policy import Policy
+from ldpstream.mechanisms.policies.prior import NOTHING_KNOWN, KnownPrior
 
 MECHANISM_KEYS: Final[Mapping[str, str]] = {
     "epsilon": "Budget of one report: a number above 0, or with groups one for each block or list "
@@ -30,8 +33,10 @@ MECHANISM_KEYS: Final[Mapping[str, str]] = {
     "of them, with a budget each",
     "share": "With groups: the share of users with a sensitive value for which the reports are "
     "chosen, 0 to 1",
-    "policy": "The budget of every pair of values: a metric, blocks, a matrix or a file",
-    "prior": "Known shares of the two values, with mechanisms for local information privacy",
+    "policy": "The budget of every pair of values: a metric, blocks, a matrix or a file; or "
+    "{ prior = [...] }: localized information privacy for values of known shares",
+    "prior": "Known shares of the values, one each, for a Bayesian estimate beside the unbiased "
+    "one; with lip the known share of the second value, or { levels = 64 }",
     "strategy": 'With matrix: the queries that get noise; a name, "best", or { file = "..." }',
     "workload": 'With matrix: the queries that "best" is chosen for; '
     'with tree: "ranges", "prefixes" or a list; "published": reports on nothing but the ranges, '
@@ -76,6 +81,41 @@ class Settings:
         blocks = None if self.blocks is None else atoms.merge_blocks(self.blocks)
         keys = {key: given for key, given in self.keys.items() if key != "workload"}
         return replace(self, domain=atoms, blocks=blocks, keys=keys)
+
+    def split_prior(self) -> "tuple[Settings, KnownPrior]":
+        """Return the settings of the mechanism alone, and what is known of its values' shares.
+
+        That is the key `prior`, or `policy = { prior = ... }`, with which the mechanism has to keep
+        localized information privacy.
+
+        Raises:
+            SpecError: naming the key and what was expected.
+        """
+        keys, where = dict(self.keys), f"{self.path}.prior"
+        policy = read_prior_policy(
+            keys.get("policy"),
+            domain=self.domain,
+            epsilon=keys.get("epsilon"),
+            base=self.base,
+            path=self.path,
+        )
+        if policy is None and "prior" not in keys:
+            return self, NOTHING_KNOWN
+        if policy is not None:
+            if "prior" in keys:
+                raise SpecError(where, "no prior beside that of the policy")
+            del keys["policy"]
+            if "channel" in keys:
+                del keys["epsilon"]
+        for key in ("weights", "workload"):
+            if key == "weights" in keys or keys.get(key) == "published":
+                raise SpecError(
+                    f"{self.path}.{key}", "none with a prior, which is of single values"
+                )
+        shares = None if policy is None else policy.prior
+        if "prior" in keys:
+            shares = read_shares(keys.pop("prior"), self.domain, self.base, where)
+        return replace(self, keys=keys), KnownPrior(shares, policy)
 
     def only(self, mechanism: str, *names: str) -> None:
         """Refuse every key but these, and blocks unless `"blocks"` is among them.

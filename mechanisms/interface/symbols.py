@@ -18,6 +18,10 @@ from ldpstream.mechanisms.interface.decoder import ROUNDING, Decoder
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Reports, Statistic
 
 _FEW: Final = 16
+MOST_REPORTS: Final = 1 << 11
+"""Most reports, and values, of a channel whose whole table is computed, in about a second."""
+_IMPOSSIBLE: Final = 2.0**-60
+"""Probabilities below this are rounding of a transform, or might as well be."""
 
 
 class SymbolMechanism(Mechanism):
@@ -62,6 +66,13 @@ class SymbolMechanism(Mechanism):
     @abstractmethod
     def decoder(self) -> "CountDecoder":
         """The decoder of linear queries."""
+
+    @cached_property
+    def table(self) -> Floats | None:
+        if max(self.size, self.outputs) > MOST_REPORTS:
+            return None
+        table: Floats = self.decoder.expect_each(np.eye(self.outputs)).T
+        return np.where(table < _IMPOSSIBLE, 0.0, table)
 
     def accumulate(self, statistic: Statistic, reports: Reports) -> None:
         statistic += np.bincount(reports, minlength=self.outputs)

@@ -14,6 +14,7 @@ from ldpstream.mechanisms.base.checks import (
     read_rows,
 )
 from ldpstream.mechanisms.base.errors import SpecError, ValueOutsideDomainError, within
+from ldpstream.mechanisms.base.numbers import read_decimal
 from ldpstream.mechanisms.domains.base import Domain
 from ldpstream.mechanisms.domains.parse import parse_blocks
 from ldpstream.mechanisms.exact.dyadic import SMALLEST_EPSILON, budget, log_bounds
@@ -22,6 +23,7 @@ from ldpstream.mechanisms.policies.graph import Edge, GraphPolicy
 from ldpstream.mechanisms.policies.matrix import MatrixPolicy
 from ldpstream.mechanisms.policies.metric import MetricPolicy, check_p
 from ldpstream.mechanisms.policies.policy import BlockPolicy, HighLowPolicy, Policy
+from ldpstream.mechanisms.policies.prior import PriorPolicy
 
 
 def read_policy(raw: object, *, domain: Domain, epsilon: object, base: Path, path: str) -> Policy:
@@ -175,6 +177,62 @@ _FORMS: Mapping[str, tuple[_Reader, frozenset[str]]] = MappingProxyType(
         "sensitive": (_sensitive, frozenset({"sensitive"})),
     }
 )
+
+
+def read_prior_policy(
+    raw: object, *, domain: Domain, epsilon: object, base: Path, path: str
+) -> PriorPolicy | None:
+    """Return localized information privacy as `policy = { prior = [...] }` writes it.
+
+    None if a `policy` is of another form. The arguments are those of `read_policy`, and the prior
+    that of `read_shares`.
+
+    Raises:
+        SpecError: naming the key and what was expected.
+    """
+    if not isinstance(raw, dict) or "prior" not in raw:
+        return None
+    table = check_keys(raw, frozenset({"prior"}), f"{path}.policy")
+    shares = read_shares(table["prior"], domain, base, f"{path}.policy.prior")
+    return PriorPolicy(_Given(table, domain, epsilon, base, path).read_epsilon(), shares)
+
+
+def read_shares(raw: object, domain: Domain, base: Path, path: str) -> tuple[Fraction, ...]:
+    """Return the known shares of a domain's values: a list, or `{ file = "prior.csv" }`.
+
+    The file has one share a line, in the domain's order. Shares are read as the decimals that are
+    written, which sum to exactly 1.
+
+    Raises:
+        SpecError: naming the share, and what was expected.
+    """
+    if isinstance(raw, dict):
+        with within(path):
+            table = check_keys(raw, frozenset({"file"}), "prior")
+            rows = list(read_rows(table.get("file"), base))
+            cells = [(f"{path}.{where}", row[0] if len(row) == 1 else row) for where, row in rows]
+    elif isinstance(raw, list):
+        cells = [(f"{path}[{place}]", share) for place, share in enumerate(raw)]
+    else:
+        expected = 'a list of one share a value, or { file = "prior.csv" }'
+        raise SpecError(path, f"{expected}, got {describe(raw)}")
+    if len(cells) != domain.size:
+        raise SpecError(path, f"{domain.size:,} shares, one for each value, got {len(cells):,}")
+    shares = tuple(_read_share(share, where) for where, share in cells)
+    if sum(shares) != 1:
+        raise SpecError(path, f"shares with the sum 1, got {float(sum(shares)):.15g}")
+    return shares
+
+
+def _read_share(raw: object, path: str) -> Fraction:
+    is_number = isinstance(raw, int | float | str) and not isinstance(raw, bool)
+    try:
+        share = read_decimal(str(raw).strip() if is_number else "0")
+    except ValueError:
+        share = Fraction(0)
+    if share <= 0:
+        raise SpecError(path, f"a share above 0, got {describe(raw)}")
+    return share
 
 
 def read_sensitive(raw: object, domain: Domain, path: str) -> frozenset[int]:

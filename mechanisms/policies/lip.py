@@ -31,6 +31,7 @@ from ldpstream.mechanisms.policies.policy import BlockPolicy, Policy
 
 _LARGEST_BUDGET = 64
 MAX_LEVELS = 4096
+_ONE_PRIOR = Fraction(1, 1 << 40)
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,18 @@ class LipPolicy(Policy):
     @property
     def size(self) -> int:
         return 2 * len(self.levels)
+
+    @property
+    def known_shares(self) -> tuple[Fraction, ...] | None:
+        """The shares of 0 and 1 if there is one prior: the middle of the numbers it may stand for.
+
+        They are for descriptions; proofs cover the whole interval.
+        """
+        level, *others = self.levels
+        if others or level.high - level.low > _ONE_PRIOR:
+            return None
+        middle = (level.low + level.high) / 2
+        return 1 - middle, middle
 
     def _ratios(self, level: int) -> tuple[Fraction, Fraction]:
         """Return `(e^E[0, 1], e^E[1, 0])` of a level."""

@@ -59,6 +59,11 @@ class Policy(ABC):
         """Return which ordered pairs are unprotected, or None if all are protected."""
 
     @property
+    def known_shares(self) -> tuple[Fraction, ...] | None:
+        """The shares of the values with which the policy compares, if it does."""
+        return None
+
+    @property
     def members(self) -> Mapping[str, "Policy"]:
         """The policies of a record's attributes by name; none for other values."""
         return {}

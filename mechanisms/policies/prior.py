@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import Final
 
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.checks import read_epsilon
@@ -13,6 +14,21 @@ from ldpstream.mechanisms.domains.base import check_size
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.exact.dyadic import budget
 from ldpstream.mechanisms.policies.policy import BlockPolicy, Policy
+
+
+@dataclass(frozen=True)
+class KnownPrior:
+    """What a collection knows of its values before any report, besides its mechanism.
+
+    `shares` are exact, above 0 with sum 1; None if nothing is known. `policy` is the localized
+    information privacy that the mechanism was asked to keep, which it may do by a stricter policy.
+    """
+
+    shares: tuple[Fraction, ...] | None = None
+    policy: "PriorPolicy | None" = None
+
+
+NOTHING_KNOWN: Final = KnownPrior()
 
 
 @dataclass(frozen=True)
@@ -45,6 +61,10 @@ class PriorPolicy(Policy):
     def budget(self) -> Fraction:
         """Epsilon as an exact rational (`dyadic.budget`)."""
         return budget(self.epsilon)
+
+    @property
+    def known_shares(self) -> tuple[Fraction, ...]:
+        return self.prior
 
     def entry(self, value: int, other: int) -> Fraction:
         """Return the implied `E[value, other]`: twice epsilon; 0 on the diagonal."""

@@ -16,10 +16,14 @@ from ldpstream.mechanisms.base.times import format_duration, parse_duration
 from ldpstream.mechanisms.domains.base import Domain
 from ldpstream.mechanisms.domains.parse import parse_domain
 from ldpstream.mechanisms.domains.words import Words
+from ldpstream.mechanisms.families.lip.lip import Lip
 from ldpstream.mechanisms.families.sampled.sampled import Sampled
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.interface.settings import MECHANISM_KEYS, Settings
+from ldpstream.mechanisms.interface.symbols import MOST_REPORTS
+from ldpstream.mechanisms.policies.implication import implies
 from ldpstream.mechanisms.policies.policy import Policy
+from ldpstream.mechanisms.policies.prior import NOTHING_KNOWN, KnownPrior
 from ldpstream.mechanisms.registry.attributes import build_attributes, has_attributes
 from ldpstream.mechanisms.registry.registry import build
 from ldpstream.mechanisms.wire.frame import FINGERPRINT_BYTES, VERSION, Framing
@@ -43,6 +47,8 @@ class CollectionSpec(Framing):
     """
 
     hold: Hold | None = None
+    prior: KnownPrior = NOTHING_KNOWN
+    """Known shares of the values: part of estimates and plans, not of what devices agree on."""
 
     @classmethod
     def from_mapping(cls, name: str, mapping: Mapping[str, object], *, base: Path) -> Self:
@@ -57,8 +63,9 @@ class CollectionSpec(Framing):
         path = f"collection.{name}"
         if not _LEGAL_NAME.fullmatch(name):
             raise SpecError(path, "a name of letters, digits, '.', '_' and '-'")
-        domain, mechanism = _read_mechanism(mapping, path=path, base=base)
+        domain, mechanism, prior = _read_mechanism(mapping, path=path, base=base)
         return cls(
+            prior=prior,
             name=name,
             topic=_read_topic(mapping.get("topic", f"{name}.reports"), f"{path}.topic"),
             domain=domain,
@@ -142,17 +149,47 @@ class CollectionSpec(Framing):
 
 def _read_mechanism(
     mapping: Mapping[str, object], *, path: str, base: Path
-) -> tuple[Domain, Mechanism]:
-    """Return the domain of the labels that devices give, and the mechanism of a collection."""
+) -> tuple[Domain, Mechanism, KnownPrior]:
+    """Return the domain of the labels that devices give, the mechanism, and the known prior."""
     if has_attributes(mapping.get("domain")):
-        return build_attributes(mapping, path=path, base=base)
+        return *build_attributes(mapping, path=path, base=base), NOTHING_KNOWN
     domain, blocks = parse_domain(mapping.get("domain"), path=f"{path}.domain", base=base)
     domain.check_use(mapping, path, in_blocks=blocks is not None)
     keys = {key: mapping[key] for key in MECHANISM_KEYS if key in mapping}
     settings = Settings(path=path, domain=domain, blocks=blocks, keys=keys, base=base)
+    # The prior of lip is one of its own settings, and its documents are about that.
+    is_lip = mapping.get("mechanism") == Lip.id
+    settings, prior = (settings, NOTHING_KNOWN) if is_lip else settings.split_prior()
     settings = settings.merged(mapping.get("publish"))
     mechanism = build(mapping.get("mechanism"), settings)
-    return mechanism.report_domain(settings.domain), mechanism
+    if prior.shares is not None:
+        _check_prior(mechanism, prior, settings)
+    elif not is_lip and mechanism.policy.known_shares and mechanism.table is not None:
+        prior = KnownPrior(mechanism.policy.known_shares)
+    return mechanism.report_domain(settings.domain), mechanism, prior
+
+
+def _check_prior(mechanism: Mechanism, prior: KnownPrior, settings: Settings) -> None:
+    """Refuse a prior that is of no use, and a mechanism that does not keep its policy.
+
+    Raises:
+        SpecError: naming the mechanism, or the pair of values between which it loses too much.
+    """
+    where = f"{settings.path}.mechanism"
+    if prior.policy is not None and (pair := implies(mechanism.policy, prior.policy)) is not None:
+        value, other = (describe(settings.domain.label(each)) for each in pair)
+        raise SpecError(
+            where,
+            f"one with at most epsilon = {prior.policy.epsilon:g} between any two values, such as "
+            f"randomized-response, or a channel for this very policy: {mechanism.id} may lose more "
+            f"between {value} and {other}",
+        )
+    if mechanism.table is None:
+        raise SpecError(
+            where,
+            f"one that counts at most {MOST_REPORTS:,} different reports with a prior, such as "
+            f"randomized-response, got {mechanism.id}",
+        )
 
 
 def _read_topic(given: object, path: str) -> str:

@@ -101,6 +101,11 @@ class MechanismPlan(ProposalPart):
         description="Upper bound on the mean total-variation distance of all shares; approximate "
         "if `values` are a sample"
     )
+    information: Number = Field(
+        default=None,
+        description="Mutual information of value and report in bits, at the design shares; null "
+        "where the statistic does not count reports, or too many",
+    )
     ranges: list[RangeErrors]
     quantiles: list[QuantileErrors]
     top: list[ValueErrors]

@@ -43,6 +43,7 @@ from ldpstream.estimators.planning.progress import Progress
 from ldpstream.estimators.planning.workload import QuerySets
 from ldpstream.mechanisms.base.arrays import Floats
 from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.channels.information import Information
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.sampled.sampled import Sampled
 from ldpstream.mechanisms.registry.attributes import default_weights, worst_variance
@@ -52,6 +53,8 @@ UNKNOWN_WORDS: Final = "{}: expected known values, got words: each round asks ab
 
 _ONE_PERCENT: Final = 0.01
 _LARGEST_EXACT: Final = 1 << 53
+_MOST_INFORMED: Final = 1 << 18
+"""Most entries of a channel whose mutual information is computed."""
 
 
 class NothingComparedError(ValueError):
@@ -88,7 +91,9 @@ def make_plan(request: PlanRequest, *, say: Callable[[str], object] = str) -> Pl
     spec, workload = request.spec, request.workload
     say(f"comparing mechanisms: {collection.name}")
     progress = Progress(say, seconds=request.limit_seconds)
-    comparison = compare(spec.mechanism, spec.domain, workload, progress=progress)
+    comparison = compare(
+        spec.mechanism, spec.domain, workload, progress=progress, policy=request.policy
+    )
     if not comparison.candidates:
         raise NothingComparedError(f"no mechanism was compared within {request.limit_seconds:g} s")
     say(f"searching for the best channel: {collection.name}")
@@ -169,6 +174,7 @@ def _mechanism(
         respondents_for_1_percent=_needed(one, _ONE_PERCENT),
         respondents_for_width=None if request.width is None else _needed(one, request.width / both),
         total_variation=_total_variation(request, one),
+        information=_information(request, one),
         ranges=[
             RangeErrors(name=configured.name, **errors)
             for configured, errors in zip(
@@ -200,6 +206,13 @@ def _mechanism(
         all_ranges=_summary(found.boxes, workload.boxes, n) if found.boxes.size else None,
         cost=replace(one.cost, message_bytes=one.cost.message_bytes + token_bytes),
     )
+
+
+def _information(request: PlanRequest, one: Candidate) -> float | None:
+    table = one.mechanism.table
+    if table is None or table.size > _MOST_INFORMED:
+        return None
+    return Information.of(table, request.workload.shares).bits
 
 
 def _needed(one: Candidate, error: float) -> int | None:

@@ -39,7 +39,8 @@ class PlanRequest:
     """A collection, and all that its plan depends on.
 
     - `prior` are the expected shares: `uniform`, `zipf`, the path of a file with one count per
-      line, or the counts, in the domain's order.
+      line, or the counts, in the domain's order. By default they are the collection's own `prior`,
+      or uniform.
     - Without an `objective` mechanisms are sorted by the published ranges and quantiles; if there
       are none, by all ranges under a metric policy, and by all values under any other.
     - The search for the best channel of any kind takes `search_seconds`; 0 skips it. By default it
@@ -56,7 +57,7 @@ class PlanRequest:
 
     collection: CollectionConfig
     respondents: int
-    prior: str | Sequence[float] = UNIFORM
+    prior: str | Sequence[float] | None = None
     objective: Objective | None = None
     search_seconds: float | None = None
     channel_file: str | Path | None = None
@@ -91,7 +92,7 @@ class PlanRequest:
     @property
     def policy(self) -> Policy:
         """The policy that every mechanism of the plan satisfies."""
-        return self.spec.mechanism.policy
+        return self.spec.prior.policy or self.spec.mechanism.policy
 
     @property
     def domain(self) -> Domain:
@@ -105,7 +106,10 @@ class PlanRequest:
         Raises:
             PriorError: for a prior that cannot be used.
         """
-        return _read_prior(self.prior, self.domain)
+        known = self.spec.prior.shares
+        if self.prior is None and known is not None:
+            return np.array([float(share) for share in known]), "the collection's prior"
+        return _read_prior(UNIFORM if self.prior is None else self.prior, self.domain)
 
     @cached_property
     def workload(self) -> PlannedWorkload:
@@ -146,6 +150,7 @@ class PlanRequest:
             texts = [f"{n} published {what}{'s' * (n > 1)}" for n, what in counts if n]
             return " and ".join(texts) or f"the {workload.top_values.size} most frequent values"
         what = "ranges" if queries is workload.boxes else "single values"
+        what += " with the prior" * (workload.objective == "mmse")
         if queries.exact:
             return f"all {queries.total:,} {what}"
         return f"a fixed sample of {len(queries.sets):,} of all {queries.total:,} {what}"

@@ -79,7 +79,7 @@ def _mechanisms(document: PlanDocument) -> Table:
     wide = document.wanted_width
     needs = "n for 1%" if wide is None else f"n for width {wide:g}"
     errors = "epsilon", "error", "width", "of best", *optimum, needs, "a value", "a range"
-    for column in (*errors, "TV at most", "bits", "message", "state", "decode"):
+    for column in (*errors, "TV at most", "information", "bits", "message", "state", "decode"):
         table.add_column(column, justify="right")
     for one in document.mechanisms:
         # The distance of two distributions is at most 1.
@@ -95,6 +95,7 @@ def _mechanisms(document: PlanDocument) -> Table:
             _mean(one.values),
             _mean(one.all_ranges),
             distance if one.total_variation < 1.0 else "1",
+            "" if one.information is None else f"{one.information:.3g} bit",
             f"{one.cost.report_bits:,}",
             f"{one.cost.message_bytes:,} B",
             _bytes(one.cost.state_bytes),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from ldpstream.agents.cli.plans.model import PlanDocument
 from ldpstream.agents.cli.plans.planner import make_plan
-from ldpstream.agents.cli.plans.request import UNIFORM, PlanRequest
+from ldpstream.agents.cli.plans.request import PlanRequest
 from ldpstream.agents.config.collection import CollectionConfig
 from ldpstream.estimators.design.realise import write_channel
 from ldpstream.estimators.planning.choices import LIMIT_SECONDS, Objective
@@ -24,7 +24,7 @@ def plan(
     collection: CollectionConfig,
     *,
     respondents: int,
-    prior: str | Sequence[float] = UNIFORM,
+    prior: str | Sequence[float] | None = None,
     objective: Objective | None = None,
     search_seconds: float | None = None,
     width: float | None = None,
@@ -35,9 +35,9 @@ def plan(
 
     - `respondents` is the expected number of reports.
     - `prior` are the expected shares: `uniform`, `zipf`, the path of a file of counts, or the
-      counts themselves, in the domain's order.
-    - Mechanisms are sorted by their error in `objective` (`published`, `ranges` or `values`), by
-      default in what the collection publishes.
+      counts themselves, in the domain's order; by default the collection's prior, or uniform.
+    - Mechanisms are sorted by their error in `objective` (`published`, `ranges`, `values`, or
+      `mmse`: values estimated with the prior), by default in what the collection publishes.
     - The search for the best channel of any kind takes `search_seconds`; 0 skips it.
     - With `width`, the plan says how many respondents bounds of this width (high - low) need.
     - Mechanisms not reached in `limit_seconds` are named in `unreached`.

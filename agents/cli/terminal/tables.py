@@ -15,6 +15,7 @@ from ldpstream.agents.document.answers import CollectionStatus
 from ldpstream.agents.document.entries import (
     Areas,
     Calibration,
+    KnownPriorEstimates,
     MmseEstimate,
     RangeEstimate,
     ValueEstimate,
@@ -118,15 +119,22 @@ def show_document(document: EstimateDocument, console: Console, showing: Showing
     crossed = _crossed(document, labels)
     if crossed is not None:
         console.print(crossed)
-    if document.mmse is not None:
-        console.print(_with_priors(document.mmse), markup=False)
-    if document.calibration is not None:
-        console.print(_verdict(document.calibration), markup=False)
+    for line in _about_priors(document, labels):
+        console.print(line, markup=False)
     _show_queries(document, console, labels)
     if document.forged is not None:
         console.print(
             "forged: this many forged reports could move the number beyond its nearer bound"
         )
+
+
+def _about_priors(document: EstimateDocument, labels: ShownLabels) -> Iterator[str]:
+    if document.mmse is not None:
+        yield _with_priors(document.mmse)
+    if document.known_prior is not None:
+        yield _with_known_prior(document.known_prior, labels)
+    if document.calibration is not None:
+        yield _verdict(document.calibration)
 
 
 def _with_priors(estimate: MmseEstimate) -> str:
@@ -136,6 +144,17 @@ def _with_priors(estimate: MmseEstimate) -> str:
     if estimate.withheld is not None:
         text = f"withheld: {estimate.withheld}"
     return f"with the priors, {label_text(estimate.value)}: {text}"
+
+
+def _with_known_prior(found: KnownPriorEstimates, labels: ShownLabels) -> str:
+    """Return the posterior means with their deviations, or why there are none."""
+    if found.wrong:
+        return f"with the prior: withheld: the reports contradict it (p = {found.p_value:.2g})"
+    shares = [(labels.text(one.name), one) for one in found.values]
+    shares += [(label_text(one.name), one) for one in found.ranges]
+    texts = [f"{name} {percent(one.mean)} +- {percent(one.sd)}" for name, one in shares]
+    texts += [f"{label_text(one.name)} {one.mean:.4g} +- {one.sd:.2g}" for one in found.linear]
+    return f"with the prior (p = {found.p_value:.2g}): {'; '.join(texts)}"
 
 
 def _show_queries(document: EstimateDocument, console: Console, labels: ShownLabels) -> None:

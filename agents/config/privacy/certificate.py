@@ -1,21 +1,38 @@
 """A collection's certificate: what its mechanism leaks, and its reports over time."""
 
+from fractions import Fraction
 from typing import Final
 
-from ldpstream.agents.config.privacy.factors import LARGEST_BUDGET, factor_text, ratio_text
+import numpy as np
+
+from ldpstream.agents.config.privacy.factors import (
+    LARGEST_BUDGET,
+    factor_text,
+    ratio_text,
+    round_up,
+)
 from ldpstream.agents.config.privacy.over_time import SpreadConfig
 from ldpstream.agents.config.privacy.statement import words_sentence
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.base.times import format_duration
-from ldpstream.mechanisms.channels.certificate import Certificate
+from ldpstream.mechanisms.channels.certificate import (
+    ENUMERATION_LIMIT,
+    BudgetLoss,
+    Certificate,
+)
+from ldpstream.mechanisms.channels.information import Information, most_information
 from ldpstream.mechanisms.domains.words import Words
-from ldpstream.mechanisms.exact.dyadic import exp_bounds, float_above
+from ldpstream.mechanisms.exact.dyadic import exp_bounds, float_above, log_bounds
 from ldpstream.mechanisms.policies.policy import Policy
 from ldpstream.mechanisms.wire.hold import Hold
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 _FACTOR_DIGITS: Final = 6
+_EXAMPLES: Final = Fraction(1, 2), Fraction(1, 10), Fraction(1, 100)
+"""What somebody may believe before a report."""
+_MOST_INFORMED: Final = 1 << 18
+"""Most entries of a channel whose mutual information is computed if no prior is known."""
 
 
 def certify_collection(
@@ -41,6 +58,8 @@ def certify_collection(
         "factor": None if worst is None else ratio_text(worst, digits=_FACTOR_DIGITS),
         "largest_factor": _largest_factor(spec.mechanism.policy),
         **certificate,
+        "odds": [_odds(spec, loss) for loss in _extreme_losses(certified)],
+        **_information(spec),
         "disclosed": list(spec.disclosed()),
         **spreads,
         **hold,
@@ -61,6 +80,92 @@ def _largest_factor(policy: Policy) -> str | None:
     if loss > LARGEST_BUDGET:
         return factor_text(loss)
     return ratio_text(exp_bounds(loss)[1], digits=_FACTOR_DIGITS)
+
+
+def _extreme_losses(certified: Certificate) -> tuple[BudgetLoss, ...]:
+    """Return the losses of the least and the largest budget, once if there is one."""
+    losses = certified.losses
+    return losses if len(losses) < 2 else (losses[0], losses[-1])
+
+
+def _odds(spec: CollectionSpec, loss: BudgetLoss) -> Json:
+    """Return what one report changes of what anybody believed ([CA] Proposition 3).
+
+    "posteriors" are pairs of a probability before and the largest one after the report.
+    """
+    policy, factor = spec.mechanism.policy, ratio_text(loss.ratio, digits=_FACTOR_DIGITS)
+    if policy.by_entries() is policy:
+        # The odds p : 1 - p between the two values become at most ratio * p : 1 - p.
+        after = [p * loss.ratio / (p * loss.ratio + 1 - p) for p in _EXAMPLES]
+        said = (
+            f"Of two values with a budget of {float_above(loss.budget):g}, one report raises the "
+            f"odds of the first against the second at most {factor} times, whatever was known "
+            f"before: from even odds to at most {_percent(after[0])} for the first"
+        )
+    else:
+        after = [min(p * loss.ratio, Fraction(1)) for p in _EXAMPLES]
+        said = (
+            "If the prior is right, one report multiplies or divides the probability of each "
+            f"value by at most {factor}: from {_percent(_EXAMPLES[1])} to at most "
+            f"{_percent(after[1])}"
+        )
+    return {
+        "budget": float_above(loss.budget),
+        "factor": factor,
+        "posteriors": [
+            [float(p), float_above(most)] for p, most in zip(_EXAMPLES, after, strict=True)
+        ],
+        "said": f"{said}.",
+    }
+
+
+def _percent(share: Fraction) -> str:
+    text = round_up(100 * share, 2)
+    return f"{text.rstrip('0').rstrip('.') if '.' in text else text}%"
+
+
+def _information(spec: CollectionSpec) -> dict[str, Json]:
+    """Return the mutual information of value and report, if the statistic counts reports.
+
+    It is that of the known prior or, without one, of uniform shares. With a prior it comes with the
+    realised loss of localized information privacy, exact for up to 64 values.
+    """
+    mechanism, policy = spec.mechanism, spec.mechanism.policy
+    known = spec.prior.shares or policy.known_shares
+    table = mechanism.table
+    if table is None or (known is None and table.size > _MOST_INFORMED):
+        return {}
+    shares = [Fraction(1, len(table))] * len(table) if known is None else list(known)
+    found = Information.of(table, np.array([float(share) for share in shares]))
+    is_prior = policy.by_entries() is not policy
+    document: dict[str, Json] = {
+        "prior": "uniform" if known is None else [float(share) for share in shares],
+        "nats": found.nats,
+        "bits": found.bits,
+    }
+    if is_prior or policy.unprotected is None:
+        loss = max(policy.least_budgets()) if is_prior else policy.largest_loss()
+        document["at_most_nats"] = most_information(float_above(loss))
+    if known is not None:
+        document["lip"] = _lip_loss(spec, known)
+    return {"information": document}
+
+
+def _lip_loss(spec: CollectionSpec, shares: tuple[Fraction, ...]) -> Json:
+    """Return bounds of the exact LIP loss at a prior; None if it is unbounded or not computed."""
+    if len(shares) > ENUMERATION_LIMIT:
+        return None
+    channel = spec.mechanism.channel()
+    worst = Fraction(1)
+    for output in range(channel.outputs):
+        column = [row.get(output, Fraction(0)) for row in channel.rows]
+        mean = sum((p * q for p, q in zip(shares, column, strict=True)), Fraction(0))
+        if mean and not min(column):
+            return None
+        if mean:
+            worst = max(worst, max(column) / mean, mean / min(column))
+    low, high = log_bounds(worst)
+    return {"low": low, "high": high}
 
 
 def _words(spec: CollectionSpec, words: Words) -> Json:

@@ -202,7 +202,7 @@ def test_unreadable_files_are_refused(given: object, tmp_path: Path):
         load_channel(given, tmp_path)
 
 
-@pytest.mark.parametrize("key", ["epsilon", "policy", "prior"])
+@pytest.mark.parametrize("key", ["epsilon", "policy", "strategy"])
 def test_a_collection_has_no_other_keys(key: str):
     mapping = {"mechanism": "optimal", "channel": "line.json", "domain": {"size": 6}, key: 1.0}
     with pytest.raises(SpecError, match=f"collection.ages.{key}: expected no such key"):

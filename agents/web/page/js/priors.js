@@ -8,8 +8,18 @@ import { fillTable } from "./table.js";
 
 /** @param {Estimate} estimate */
 export function drawPriors(estimate) {
-  const { mmse, calibration } = estimate;
-  element("priors").hidden = !mmse && !calibration;
+  const { mmse, calibration, known_prior: known } = estimate;
+  element("priors").hidden = !mmse && !calibration && !known;
+  if (known) {
+    const shares = known.values ?? [];
+    const texts = shares.map(({ name, mean, sd }) => `“${labelText(name)}” ${percentText(mean, 2)} ± ${percentText(sd, 2)}`);
+    say(
+      element("mmse"),
+      known.wrong
+        ? `With the known prior no share is given: the reports contradict it (p = ${known.p_value.toPrecision(2)}).`
+        : `With the known prior (p = ${known.p_value.toPrecision(2)}): ${texts.join(", ")}. The shares above need none.`,
+    );
+  }
   if (mmse) {
     const level = confidenceText(estimate.confidence ?? 0);
     say(

@@ -87,6 +87,7 @@
  * @property {number | null} [forged]
  * @property {Mmse | null} [mmse]
  * @property {Calibration | null} [calibration]
+ * @property {{p_value: number, wrong: boolean, values?: {name: Label, mean: number | null, sd: number | null}[]} | null} [known_prior]
  */
 
 /**
@@ -121,7 +122,7 @@
  * @property {Record<string, Policy>} [attributes] Of records.
  */
 
-/** @typedef {{mechanism: string, policy: Policy, factor: string | null, largest_factor: string | null, proof: string, violation: string | null, pass: boolean}} Certificate */
+/** @typedef {{mechanism: string, policy: Policy, factor: string | null, largest_factor: string | null, proof: string, violation: string | null, pass: boolean, odds: {said: string}[], information?: {bits: number}}} Certificate */
 
 /**
  * @typedef {object} Collection

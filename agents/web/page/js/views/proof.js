@@ -121,11 +121,15 @@ function verdict(certificate, refused) {
  * @param {Certificate} certificate
  * @returns {[string, string][]}
  */
-function factsOf({ factor, largest_factor: largest, policy, proof }) {
+function factsOf({ factor, largest_factor: largest, policy, proof, odds, information }) {
   return [
     [worstOf(policy), factor ?? "unbounded"],
     ...(largest && isMetric(policy)
       ? [/** @type {[string, string]} */ (["worst factor of any two", largest])]
+      : []),
+    ...odds.slice(-1).map(({ said }) => /** @type {[string, string]} */ (["beliefs", said])),
+    ...(information
+      ? [/** @type {[string, string]} */ (["mutual information", `${information.bits.toPrecision(3)} bits a report`])]
       : []),
     ["checked", proof === "enumeration" ? "every pair and report" : "its construction"],
   ];
