@@ -50,7 +50,7 @@ origins = []                    # web pages that may upload, such as "https://su
 # binary:         two values, `epsilon = [from first to second, from second to first]`.
 # lip:            two values and `prior = 0.1`, or `prior = { levels = 64 }` and each device's own
 #                 prior given with its value; `epsilon` may be a list to choose from, too.
-# prior = [0.5, 0.3, 0.2]  the known shares of all values, with any mechanism that counts its reports:
+# prior = [0.5, 0.3, 0.2]  the known shares of all values, where a mechanism counts its reports:
 #                 Bayesian estimates beside the unbiased ones; `policy = { prior = [...] }` protects
 #                 by what a report changes for whoever knows them, `ldpstream plan` has channels.
 # l1-geometric:   ordered domains; values d index steps apart are protected by d times epsilon;
