@@ -1,9 +1,12 @@
 """`ldpstream certify`: what the mechanisms leak, proved in exact arithmetic."""
 
 import json
+from pathlib import Path
+from typing import Any
 
 import click
 
+from ldpstream.agents.cli.region import draw_region, error_region
 from ldpstream.agents.cli.terminal.common import (
     config_option,
     load,
@@ -11,8 +14,9 @@ from ldpstream.agents.cli.terminal.common import (
     print_data,
     warn_of_nominal,
 )
-from ldpstream.agents.cli.terminal.errors import FAILED
+from ldpstream.agents.cli.terminal.errors import FAILED, Refused
 from ldpstream.agents.cli.terminal.parameters import Real, Whole
+from ldpstream.agents.cli.terminal.picture import check_picture
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.config.privacy.certificate import certify_collection
 from ldpstream.agents.config.privacy.over_time import charges
@@ -45,6 +49,14 @@ from ldpstream.mechanisms.ledger.spread import MAX_SPREAD_WINDOWS
     metavar="T",
     help="Also bound what all reports of a device lose together in any T consecutive windows.",
 )
+@click.option(
+    "--pair",
+    nargs=2,
+    metavar="VALUE OTHER",
+    help="Also give the errors of tests between two values of NAME, as a line of CSV writes them: "
+    "those that the policy leaves possible, and the best ones of the mechanism.",
+)
+@click.option("--plot", metavar="FILE.png", help="With --pair: draw them.")
 @click.pass_context
 def certify(
     context: click.Context,
@@ -54,6 +66,7 @@ def certify(
     published: int | None,
     delta: float,
     windows: int | None,
+    **test: Any,
 ) -> None:
     """Print each collection's certificate (or that of NAME) as JSON; exit 1 if one fails.
 
@@ -62,7 +75,12 @@ def certify(
     With --windows, "charges" is the most reports (with hold: draws) that any T windows cost, and
     "exact" the loss that their budgets add up to. Where held reports are randomised again, the loss
     is less: "low" and "high" bound it, and "step" bounds it for two neighbouring values.
+
+    With --pair, a test takes a report for VALUE's or for OTHER's. "corner" is the smallest pair of
+    its errors P_FA (says VALUE, it is OTHER) and P_MD (says OTHER, it is VALUE) that the
+    policy allows at once, and "boundary" the errors of the mechanism's best tests.
     """
+    _check_test(name, **test)
     config = load(config_file) if name is None else load_collection(config_file, name)[0]
     collections = list(config.collections.values()) if name is None else [config.collections[name]]
     warn_of_nominal(collections)
@@ -75,11 +93,29 @@ def certify(
     if windows is not None:
         for each, certificate in zip(certified, certificates, strict=True):
             certificate["windows"] = _windows(each, windows)
+    if test["pair"] is not None:
+        certificates[0]["region"] = _region(collections[0], **test)
     passed = all(certificate["pass"] for certificate in certificates)
     document = {"pass": passed, "collections": certificates}
     print_data(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
     if not passed:
         context.exit(FAILED)
+
+
+def _check_test(name: str | None, *, pair: tuple[str, str] | None, plot: str | None) -> None:
+    if pair is not None and name is None:
+        raise Refused("--pair: expected NAME of the collection with it")
+    if plot is not None and pair is None:
+        raise Refused("--plot: expected --pair with it")
+    if plot is not None:
+        check_picture(plot)
+
+
+def _region(collection: CollectionConfig, *, pair: tuple[str, str], plot: str | None) -> Json:
+    region = error_region(collection, pair)
+    if plot is not None:
+        draw_region(region, Path(plot))
+    return region
 
 
 def _published(collection: CollectionConfig, reports: int, delta: float) -> Json:

@@ -112,6 +112,15 @@ class Policy(ABC):
         if self.size > MAX_LISTED_VALUES:
             raise SpecError("policy", f"at most {MAX_LISTED_VALUES} values{why}, got {self.size}")
 
+    def reports_per_error(self) -> float | None:
+        """Return the order of `a^2 n`, if n reports can estimate all shares within a.
+
+        a is the mean total variation distance. Every mechanism of the policy needs that many
+        reports, up to a constant, and one attains it ([CA] Theorems 3 and 4, for budgets of at most
+        1). None for other policies.
+        """
+        return None
+
     def least_budgets(self) -> Iterator[Fraction]:
         """Yield the least finite budget above 0, or several that include it; none if none is."""
         return (entry for *_, entry in self.constraints() if entry)
@@ -307,6 +316,12 @@ class HighLowPolicy(Policy):
     def largest_loss(self) -> Fraction:
         return budget(self.epsilon)
 
+    def reports_per_error(self) -> float | None:
+        s = len(self.sensitive)
+        if self.epsilon > 1.0 or 2 * s >= self.size:
+            return None
+        return s**2 / self.epsilon**2 + self.size / self.epsilon
+
     def block_budget(self) -> BlockBudget:
         sensitive = np.array(sorted(self.sensitive), dtype=np.int64)
         return BlockBudget(budget(self.epsilon), Blocks.one(self.size), sensitive)
@@ -374,6 +389,11 @@ class BlockPolicy(Policy):
 
     def largest_loss(self) -> Fraction:
         return budget(self.epsilon)
+
+    def reports_per_error(self) -> float | None:
+        if self.epsilon > 1.0:
+            return None
+        return float((self.blocks.sizes.astype(np.float64) ** 2).sum()) / self.epsilon**2
 
     def block_budget(self) -> BlockBudget:
         shared = self.blocks.sizes[self.blocks.of_value] > 1

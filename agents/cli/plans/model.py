@@ -184,6 +184,11 @@ class PlanDocument(Part):
         default=None, description="Only for one interval under the l1 metric"
     )
     optimum: OptimumPart | None = Field(description="Null if it was not searched for")
+    order: Number = Field(
+        default=None,
+        description="Order of the least mean total variation distance of any mechanism, without a "
+        "constant ([CA] Theorems 3 and 4); null but for blocks and sensitive values, epsilon <= 1",
+    )
     mechanisms: list[MechanismPlan]
     refused: list[RefusedPart]
     unsuited: list[UnsuitedPart]

@@ -138,6 +138,7 @@ def _document(
         verdict=" ".join(_verdict(request, comparison, optimum)),
         bins=recommend_bins(request.spec, request.respondents),
         optimum=None if optimum is None else _optimum(request, optimum),
+        order=_order(request),
         mechanisms=[_mechanism(request, one, best, optimum) for one in comparison.candidates],
         refused=[_refused(request, one) for one in comparison.refused],
         unsuited=[UnsuitedPart(mechanism=one.id, needs=one.needs) for one in comparison.unsuited],
@@ -206,6 +207,11 @@ def _mechanism(
         all_ranges=_summary(found.boxes, workload.boxes, n) if found.boxes.size else None,
         cost=replace(one.cost, message_bytes=one.cost.message_bytes + token_bytes),
     )
+
+
+def _order(request: PlanRequest) -> float | None:
+    order = request.policy.reports_per_error()
+    return None if order is None else math.sqrt(order / request.respondents)
 
 
 def _information(request: PlanRequest, one: Candidate) -> float | None:

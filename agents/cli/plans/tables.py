@@ -56,8 +56,16 @@ def show_plan(
         if bins is not None
         else None
     )
+    order = (
+        "TV: whatever the mechanism, a mean total variation distance of the order "
+        f"{document.order:.3g} at least, up to a constant ([CA] Theorems 3 and 4); "
+        f"the best above has at most {document.mechanisms[0].total_variation:.3g}"
+        if document.order is not None
+        else None
+    )
     lines = [
         *([wanted] if wanted else []),
+        *([order] if order else []),
         *(f"no: {_refusal(one, () if weighted else ends)}" for one in document.refused),
         *(f"no: {one.mechanism}: needs {one.needs}" for one in document.unsuited),
         exact,

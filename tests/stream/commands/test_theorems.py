@@ -1,0 +1,74 @@
+"""Commands that show what the papers' theorems say of a collection."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from ldpstream.agents.cli.python.plans import plan
+from ldpstream.agents.cli.python.reports import define_collection
+from tests.stream.cli import configured, invoke
+
+
+def test_certify_gives_the_errors_of_tests_between_two_values(tmp_path: Path):
+    """[CA] Theorem 1: a sensitive value against another, and the best tests of high-low."""
+    file = configured(tmp_path)
+    ran = invoke("certify", "-c", file, "modes", "--pair", "bus", '"walk, slowly"')
+    assert ran.exit_code == 0, ran.output
+    region = json.loads(ran.stdout)["collections"][0]["region"]
+    assert (region["value"], region["other"]) == ("bus", "walk, slowly")
+    assert region["budgets"] == [1.0, "inf"]
+    # a = 1 and b infinite: no test misses fewer than e^-1 of its alarms without ever being wrong.
+    assert region["corner"] == pytest.approx([math.exp(-1), 0.0])
+    assert region["inside"] is True
+    for alarm, missed in region["boundary"]:
+        assert math.e * alarm + missed >= 1.0 - 1e-12
+
+
+def test_a_region_is_drawn(tmp_path: Path):
+    pytest.importorskip("matplotlib")
+    picture = tmp_path / "region.png"
+    pair = ("--pair", "0,0", "1,0")
+    ran = invoke("certify", "-c", configured(tmp_path), "places", *pair, "--plot", str(picture))
+    assert ran.exit_code == 0, ran.output
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["modes", "--pair", "bus", "boat"], "--pair: expected one of the 3 labels"),
+        (["modes", "--pair", "bus", "bus"], "--pair: expected two different values, got bus twice"),
+        (["--pair", "bus", "train"], "--pair: expected NAME"),
+        (["modes", "--plot", "a.png"], "--plot: expected --pair with it"),
+        (["modes", "--pair", "bus", "train", "--plot", "a.pdf"], "ends in .png, got a.pdf"),
+    ],
+)
+def test_impossible_pairs_are_refused(tmp_path: Path, options: list[str], message: str):
+    ran = invoke("certify", "-c", configured(tmp_path), *options)
+    assert ran.exit_code != 0
+    assert message in ran.output
+
+
+@pytest.mark.parametrize(
+    ("keys", "order"),
+    [
+        ({"domain": {"size": 8}, "epsilon": 0.5}, 8 / 0.5),
+        ({"domain": {"size": 8, "blocks": 4}, "epsilon": 1.0}, math.sqrt(2 * 16)),
+        (
+            {"domain": {"size": 8}, "epsilon": 0.5, "sensitive": [0, 1], "mechanism": "high-low"},
+            math.sqrt(4 / 0.25 + 8 / 0.5),
+        ),
+        ({"domain": {"size": 8}, "epsilon": 2.0}, None),
+    ],
+)
+def test_plans_say_the_least_order_of_the_error(keys: dict[str, object], order: float | None):
+    """[CA] Theorems 3 and 4: the errors measured are of that order."""
+    collection = define_collection("c", **{"mechanism": "block-hadamard", **keys})
+    found = plan(collection, respondents=10_000, search_seconds=0.0)
+    if order is None:
+        assert found.order is None
+        return
+    assert found.order == pytest.approx(order / 100)
+    assert 0.1 < found.mechanisms[0].total_variation / found.order < 10.0
