@@ -60,6 +60,7 @@ from ldpstream.mechanisms.ledger.spread import MAX_SPREAD_WINDOWS
 @click.pass_context
 def certify(
     context: click.Context,
+    /,
     config_file: str,
     *,
     name: str | None,

@@ -2,15 +2,16 @@
 
 import csv
 from pathlib import Path
+from typing import Any
 
 from ldpstream.agents.cli.terminal.errors import Refused
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.mechanisms.base.canonical import Json, json_number
+from ldpstream.mechanisms.base.canonical import json_number
 from ldpstream.mechanisms.base.errors import ValueOutsideDomainError
 from ldpstream.mechanisms.channels.error_region import ErrorRegion, channel_boundary
 
 
-def error_region(collection: CollectionConfig, pair: tuple[str, str]) -> dict[str, Json]:
+def error_region(collection: CollectionConfig, pair: tuple[str, str]) -> dict[str, Any]:
     """Return the region that the policy leaves to tests of a pair of labels, as CSV writes them.
 
     `boundary` are the best tests of the realised channel; it is null for a channel that is too
@@ -27,7 +28,7 @@ def error_region(collection: CollectionConfig, pair: tuple[str, str]) -> dict[st
     if value == other:
         raise Refused(f"--pair: expected two different values, got {pair[0]} twice")
     region = ErrorRegion.of(mechanism.policy, value, other)
-    document: dict[str, Json] = {
+    document: dict[str, Any] = {
         "value": domain.label(value),
         "other": domain.label(other),
         "budgets": [
@@ -45,7 +46,7 @@ def error_region(collection: CollectionConfig, pair: tuple[str, str]) -> dict[st
     return document | {"inside": region.first_outside(boundary) is None}
 
 
-def draw_region(document: dict[str, Json], file: Path) -> None:
+def draw_region(document: dict[str, Any], file: Path) -> None:
     """Draw a region as a PNG, with the channel's best tests where they are known.
 
     Raises:
@@ -55,11 +56,11 @@ def draw_region(document: dict[str, Json], file: Path) -> None:
 
     figure = Figure(figsize=(5.4, 5.4), layout="constrained")
     axes = figure.subplots()
-    lower = [(0.0, 1.0), tuple(document["corner"]), (1.0, 0.0)]  # type: ignore[arg-type]
+    lower = [(0.0, 1.0), tuple(document["corner"]), (1.0, 0.0)]
     upper = [(1.0 - alarm, 1.0 - missed) for alarm, missed in lower]
     axes.fill(*zip(*lower, *upper[::-1], strict=True), color="#cfe0f3", label="the policy allows")
     if document["boundary"] is not None:
-        alarms, misses = zip(*document["boundary"], strict=True)  # type: ignore[arg-type]
+        alarms, misses = zip(*document["boundary"], strict=True)
         axes.plot(alarms, misses, marker="s", color="#15803d", label="best tests of the channel")
     axes.plot([0, 1], [1, 0], color="0.5", linestyle=":", label="guessing")
     axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
