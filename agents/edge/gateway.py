@@ -50,10 +50,6 @@ class Framer:
         """Whether another report might not fit."""
         return not self._has_room(1, len(self._cut) + 1)
 
-    def fits(self, times_ms: Times) -> bool:
-        """Return whether reports with these times, `(n,)`, all fit."""
-        return self._has_room(len(times_ms), len(self._cut.union(self._cut_times(times_ms))))
-
     def add(self, reports: Reports, times_ms: Times, tokens: Tokens | None = None) -> int:
         """Add the first reports that fit, with their times, both `(n, ...)`; return how many.
 
@@ -201,29 +197,6 @@ class Gateway:
         if not number or self._framer.full:
             self.flush()
         return number
-
-    def put(
-        self, reports: Reports, *, times_ms: NDArray[np.int64], tokens: Tokens | None = None
-    ) -> "asyncio.Future[None]":
-        """Put n >= 1 reports into one frame, so that they arrive together or not at all.
-
-        `tokens` are as in `add`. The future is the frame's, with its error if it fails; do not
-        cancel it: others share it. `max_waiting` does not apply: callers bound what waits. The
-        arrays are kept only until the frame is sent.
-
-        Raises:
-            ValueError: where there is not one time for each report, or they are too large for a
-                frame.
-        """
-        if not self._framer.fits(times_ms):
-            self.flush()
-            if not self._framer.fits(times_ms):
-                raise ValueError("expected no more reports than a frame holds")
-        self._waiting += self._framer.add(reports, times_ms, tokens)
-        frame = self._opened()
-        if self._framer.full:
-            self.flush()
-        return frame
 
     def _opened(self) -> asyncio.Future[None]:
         """Return the future of the open frame; its first report starts its timer."""

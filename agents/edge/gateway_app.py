@@ -201,20 +201,19 @@ async def _upload_directly(
         request[_REFUSAL] = error
         return None
     allowed = _allowed(services.origins, request) or ""
-    date = formatdate(int(time.time()), usegmt=True)
     vary = ANY_ORIGIN not in services.origins
-    return SentResponse(_acknowledgement(answer.reports, allowed, date, vary=vary))
+    return SentResponse(_acknowledgement(answer.reports, allowed, int(time.time()), vary=vary))
 
 
 @lru_cache(maxsize=64)
-def _acknowledgement(reports: int, allowed: str, date: str, *, vary: bool) -> bytes:
+def _acknowledgement(reports: int, allowed: str, seconds: int, *, vary: bool) -> bytes:
     """Return the answer to an accepted upload, as the application would write it."""
     body = json.dumps({"accepted": reports})
     headers = {
         "Content-Type": "application/json; charset=utf-8",
         **(_cors_headers(allowed) if allowed else {}),
         "Content-Length": str(len(body)),
-        "Date": date,
+        "Date": formatdate(seconds, usegmt=True),
         **_HEADERS,
         **({"Vary": "Origin"} if vary else {}),
     }
@@ -253,8 +252,7 @@ async def _accept(request: web.BaseRequest, services: GatewayServices, name: str
         detail = "expected one Idempotency-Key of 32 hexadecimal digits, lower case"
         raise UploadRefusedError(400, "key", detail)
     key = bytes.fromhex(keys[0])
-    body = await _body(request, services)
-    return await services.uploads.submit(name, key, body)
+    return await services.uploads.submit(name, key, await _body(request, services))
 
 
 async def _body(request: web.BaseRequest, services: GatewayServices) -> bytes:

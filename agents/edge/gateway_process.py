@@ -24,8 +24,9 @@ from ldpstream.agents.edge.gateway_app import (
 )
 from ldpstream.agents.edge.gateway_topics import NewestRounds, SourceTopics
 from ldpstream.agents.edge.sender import Sender
+from ldpstream.agents.edge.upload_batch import FRAME_BYTES
 from ldpstream.agents.edge.upload_keys import UploadKeys, UploadKeysError
-from ldpstream.agents.edge.uploads import FRAME_BYTES, Uploads
+from ldpstream.agents.edge.uploads import Uploads
 from ldpstream.agents.engine.process import (
     HttpUnavailableError,
     StoppedError,

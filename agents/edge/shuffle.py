@@ -20,7 +20,6 @@ from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.edge.sender import Sender
 from ldpstream.agents.edge.upload_check import UploadRefusedError
 from ldpstream.mechanisms.interface.mechanism import Reports
-from ldpstream.mechanisms.wire.one_report import Tokens
 
 
 @dataclass
@@ -37,7 +36,7 @@ class _Batch:
 
 
 class Shuffler:
-    """Collects the uploads of a collection by pane; has the interface of `edge.gateway.Gateway`."""
+    """Collects the uploads of a collection by pane."""
 
     def __init__(
         self,
@@ -54,15 +53,12 @@ class Shuffler:
         self._batches: dict[int, _Batch] = {}
         self._sending: set[asyncio.Task[None]] = set()
 
-    def put(
-        self, reports: Reports, *, times_ms: NDArray[np.int64], tokens: Tokens | None = None
-    ) -> "asyncio.Future[None]":
+    def put(self, reports: Reports, *, times_ms: NDArray[np.int64]) -> "asyncio.Future[None]":
         """Add an upload of one report; the future is done once the broker has its batch.
 
         Raises:
             UploadRefusedError: 400 for several reports, or a pane whose batches have been sent.
         """
-        del tokens
         if len(reports) != 1:
             detail = "expected one report per upload: this gateway shuffles"
             raise UploadRefusedError(400, "several", detail)

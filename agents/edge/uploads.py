@@ -5,26 +5,24 @@ import functools
 import hashlib
 import logging
 import sqlite3
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, Self
 
+import numpy as np
 from aiokafka.errors import KafkaError
 
 from ldpstream.agents.broker.record_time import now_ms
 from ldpstream.agents.config import CollectionConfig, GatewayConfig
-from ldpstream.agents.edge.gateway import Gateway
 from ldpstream.agents.edge.sender import Sender
 from ldpstream.agents.edge.shuffle import Shuffler
-from ldpstream.agents.edge.upload_check import UploadRefusedError, check_upload
+from ldpstream.agents.edge.upload_batch import PendingUpload, UploadBatch, decode_uploads
+from ldpstream.agents.edge.upload_check import UploadRefusedError, check_head
 from ldpstream.agents.edge.upload_keys import Upload, UploadKeys
 from ldpstream.agents.web.request_bodies import Bodies
-from ldpstream.mechanisms.wire.spec import CollectionSpec
 
-FRAME_BYTES: Final = 500_000
-_FRAME_REPORTS: Final = 1 << 20
 _DIGEST_BYTES: Final = 16
 
 FULL: Final = "too many uploads wait for the broker"
@@ -39,32 +37,6 @@ class Accepted:
 
     reports: int
     again: bool
-
-
-@dataclass(eq=False)
-class _Frame:
-    """Uploads that the broker and the disk acknowledge together.
-
-    `task` waits for both. Each request waits for a future of its own in `waiters`, so that it can
-    end without the others.
-    """
-
-    task: "asyncio.Task[None]"
-    uploads: list[Upload] = field(default_factory=list)
-    reports: Counter[str] = field(default_factory=Counter)
-    """The number of reports of each collection."""
-    waiters: list[asyncio.Future[None]] = field(default_factory=list)
-    size: int = 0
-    """The bytes of the uploads' bodies."""
-
-    def wake(self, task: "asyncio.Task[None]") -> None:
-        """Wake the requests that still wait."""
-        if not task.cancelled():
-            # Retrieve the outcome: nobody may be waiting for it any more.
-            task.exception()
-        for waiter in self.waiters:
-            if not waiter.done():
-                waiter.set_result(None)
 
 
 class Uploads:
@@ -95,16 +67,12 @@ class Uploads:
         self._reach = reach
         self._accepted = accepted
         self._batchers = {
-            (collection.spec.fingerprint, partition): _make_batcher(
-                collection, sender.sharing(collection.spec), config
-            )
+            collection.spec.fingerprint: self._make_batcher(collection, sender)
             for several in self._collections.values()
             for collection in several
-            for partition in _partitions(collection.spec)
         }
-        self._running: dict[bytes, tuple[Upload, _Frame]] = {}
-        self._frames: dict[asyncio.Future[None], _Frame] = {}
-        """The frames by the futures of their acknowledgement by the broker."""
+        self._pending: dict[bytes, PendingUpload] = {}
+        self._delivering: set[asyncio.Task[None]] = set()
         self._deadlines: deque[tuple[float, asyncio.Future[None]]] = deque()
         """When requests stop waiting, in this order, since all have the same patience."""
         self._expiry: asyncio.TimerHandle | None = None
@@ -120,8 +88,8 @@ class Uploads:
 
     async def __aexit__(self, *_: object) -> None:
         await self.drain()
-        for frame in list(self._frames.values()):
-            frame.task.cancel()
+        for task in self._delivering:
+            task.cancel()
         if self._writing is not None:
             await asyncio.wait([self._writing])
         if self._expiry is not None:
@@ -131,7 +99,7 @@ class Uploads:
     @property
     def waiting(self) -> int:
         """The number of uploads not accepted yet."""
-        return len(self._running)
+        return len(self._pending)
 
     @property
     def waiting_bytes(self) -> int:
@@ -147,8 +115,8 @@ class Uploads:
         """Wait for uploads in flight, but not for a broker that stays away."""
         for batcher in self._batchers.values():
             batcher.flush()
-        if tasks := [frame.task for frame in self._frames.values()]:
-            await asyncio.wait(tasks, timeout=self._config.patience_ms / 1000)
+        if self._delivering:
+            await asyncio.wait(self._delivering, timeout=self._config.patience_ms / 1000)
 
     async def submit(self, collection: str, key: bytes, body: bytes) -> Accepted:
         """Return when the broker has all reports of an upload, however often it is submitted.
@@ -162,31 +130,29 @@ class Uploads:
         if accepted is not None:
             _check_digest(accepted.digest, digest)
             return Accepted(accepted.reports, again=True)
-        running = self._running.get(key)
-        again = running is not None
-        if running is None:
-            running = self._begin(collection, key, digest, body)
+        pending = self._pending.get(key)
+        again = pending is not None
+        if pending is None:
+            pending = self._begin(collection, key, digest, body)
         # Free the body: its reports are in a frame, which may wait for long.
         del body
-        upload, frame = running
-        _check_digest(upload.digest, digest)
-        await self._patiently(frame)
-        if not frame.task.done() or frame.task.cancelled():
-            raise UploadRefusedError(503, "unavailable", _NO_ANSWER)
-        try:
-            frame.task.result()
-        except KafkaError as error:
+        _check_digest(pending.upload.digest, digest)
+        await self._patiently(pending)
+        error = pending.error
+        if not pending.done or isinstance(error, KafkaError | asyncio.CancelledError):
             raise UploadRefusedError(503, "unavailable", _NO_ANSWER) from error
-        return Accepted(upload.reports, again=again)
+        if error is not None:
+            raise error
+        return Accepted(pending.upload.reports, again=again)
 
-    async def _patiently(self, frame: _Frame) -> None:
-        """Return when a frame is acknowledged, has failed, or the request's patience is over.
+    async def _patiently(self, pending: PendingUpload) -> None:
+        """Return when an upload is done, or the request's patience is over.
 
         One timer serves all requests: one for each would cost as much as the waiting itself.
         """
         loop = asyncio.get_running_loop()
         waiter = loop.create_future()
-        frame.waiters.append(waiter)
+        pending.waiters.append(waiter)
         while self._deadlines and self._deadlines[0][1].done():
             self._deadlines.popleft()
         self._deadlines.append((loop.time() + self._config.patience_ms / 1000, waiter))
@@ -215,50 +181,71 @@ class Uploads:
         """Return how many more bytes may be held, including arriving bodies."""
         return self._config.queue_bytes - self._bytes
 
-    def _begin(
-        self, collection: str, key: bytes, digest: bytes, body: bytes
-    ) -> tuple[Upload, _Frame]:
-        """Check an upload and put it into a frame.
-
-        Decoded reports take many times the body's memory, so only the frame keeps them.
-        """
-        if len(self._running) >= self._config.queue:
+    def _begin(self, collection: str, key: bytes, digest: bytes, body: bytes) -> PendingUpload:
+        """Check an upload, and have it framed."""
+        if len(self._pending) >= self._config.queue:
             raise UploadRefusedError(429, "full", FULL)
         if len(body) > self.room_bytes():
             raise UploadRefusedError(429, "full", FULL)
-        valid = check_upload(self._collections[collection], body)
-        if not self._reach(valid.config.topics.source):
+        head = check_head(self._collections[collection], body)
+        if not self._reach(head.config.topics.source):
             raise UploadRefusedError(
                 503, "unavailable", "the collection's topic does not exist as configured"
             )
-        batcher = self._batchers[valid.config.spec.fingerprint, valid.partition]
-        sent = batcher.put(valid.reports, times_ms=valid.times_ms, tokens=valid.tokens)
-        frame = self._frames.get(sent)
-        if frame is None:
-            frame = self._frames[sent] = _Frame(asyncio.create_task(self._accept(sent)))
-            frame.task.add_done_callback(frame.wake)
-        upload = Upload(key, digest, len(valid.times_ms))
-        frame.uploads.append(upload)
-        frame.reports[valid.config.name] += upload.reports
-        frame.size += len(body)
-        self._bytes += len(body)
-        running = self._running[key] = upload, frame
-        return running
+        upload = Upload(key, digest, sum(head.counts))
+        pending = PendingUpload(upload, head, body[head.start :], len(body))
+        batcher = self._batchers[head.config.spec.fingerprint]
+        if isinstance(batcher, Shuffler):
+            self._shuffle(batcher, pending)
+        else:
+            batcher.put(pending)
+        self._pending[key] = pending
+        self._bytes += pending.size
+        return pending
 
-    async def _accept(self, sent: asyncio.Future[None]) -> None:
-        """Store the keys of a frame's uploads once the broker has it."""
-        try:
-            await asyncio.wait([sent])
-            sent.result()
-            frame = self._frames[sent]
-            for name, reports in frame.reports.items():
-                self._accepted(name, reports)
-            await self._remember(frame.uploads)
-        finally:
-            frame = self._frames.pop(sent)
-            for upload in frame.uploads:
-                del self._running[upload.key]
-            self._bytes -= frame.size
+    def _make_batcher(self, collection: CollectionConfig, sender: Sender) -> UploadBatch | Shuffler:
+        own = sender.sharing(collection.spec)
+        if self._config.shuffle > 1:
+            return Shuffler(collection, own, least=self._config.shuffle)
+        return UploadBatch(
+            collection,
+            linger_seconds=self._config.linger_ms / 1000,
+            refuse=self._finish,
+            send=lambda uploads, frame: self._deliver(
+                uploads, asyncio.ensure_future(own.produce(frame))
+            ),
+        )
+
+    def _shuffle(self, shuffler: Shuffler, pending: PendingUpload) -> None:
+        reports, _, (outcome,) = decode_uploads(pending.head.config, [pending])
+        if isinstance(outcome, UploadRefusedError):
+            raise outcome
+        times_ms = np.repeat(np.array(pending.head.times_ms), pending.head.counts)
+        self._deliver([pending], shuffler.put(reports, times_ms=times_ms))
+
+    def _deliver(self, uploads: Sequence[PendingUpload], sent: asyncio.Future[None]) -> None:
+        """Accept uploads once the broker has them and the disk their keys."""
+        task = asyncio.create_task(self._accept(uploads, sent))
+        self._delivering.add(task)
+        task.add_done_callback(functools.partial(self._delivered, uploads))
+
+    async def _accept(self, uploads: Sequence[PendingUpload], sent: asyncio.Future[None]) -> None:
+        await asyncio.wait([sent])
+        sent.result()
+        name = uploads[0].head.config.name
+        self._accepted(name, sum(pending.upload.reports for pending in uploads))
+        await self._remember([pending.upload for pending in uploads])
+
+    def _delivered(self, uploads: Sequence[PendingUpload], task: "asyncio.Task[None]") -> None:
+        self._delivering.discard(task)
+        error = asyncio.CancelledError() if task.cancelled() else task.exception()
+        for pending in uploads:
+            self._finish(pending, error)
+
+    def _finish(self, pending: PendingUpload, error: BaseException | None) -> None:
+        del self._pending[pending.upload.key]
+        self._bytes -= pending.size
+        pending.finish(error)
 
     async def _remember(self, uploads: Sequence[Upload]) -> None:
         """Return when their keys are on disk; concurrent frames share one sync."""
@@ -286,25 +273,6 @@ class Uploads:
             for _, written in batch:
                 if not written.done():
                     written.set_result(None)
-
-
-def _make_batcher(
-    collection: CollectionConfig, sender: Sender, config: GatewayConfig
-) -> Gateway | Shuffler:
-    if config.shuffle > 1:
-        return Shuffler(collection, sender, least=config.shuffle)
-    return Gateway(
-        sender,
-        max_reports=_FRAME_REPORTS,
-        max_bytes=FRAME_BYTES,
-        linger_seconds=config.linger_ms / 1000,
-        max_waiting=_FRAME_REPORTS,
-    )
-
-
-def _partitions(spec: CollectionSpec) -> Iterable[int | None]:
-    """Return the partitions that need frames of their own: all of them with `one_report`."""
-    return (None,) if spec.one_report is None else range(spec.one_report.partitions)
 
 
 def _check_digest(stored: bytes, digest: bytes) -> None:

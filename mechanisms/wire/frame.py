@@ -29,6 +29,7 @@ MAX_RUNS = 0xFFFF
 _HEAD = struct.Struct("<BBH8s")
 _SINGLE = struct.Struct("<BBH8sqI")
 _RUN = np.dtype([("time_ms", "<i8"), ("count", "<u4")])
+_RUN_FIELDS = struct.Struct("<qI")
 HEAD_BYTES = _HEAD.size
 RUN_BYTES = _RUN.itemsize
 
@@ -229,6 +230,28 @@ def frame_fingerprint(data: bytes) -> bytes:
     if runs == 0:
         raise FrameError("undecodable", "no runs")
     return bytes(fingerprint)
+
+
+def frame_runs(data: bytes, *, report_bytes: int) -> tuple[Sequence[int], Sequence[int], int]:
+    """Return the runs' times and counts, and where the reports begin.
+
+    As numbers: those of a small frame take a fraction of the time of `decode_frame`'s arrays. The
+    head has been checked (`frame_fingerprint`).
+
+    Raises:
+        FrameError: "undecodable", if the length is not that of the declared reports.
+    """
+    runs = int.from_bytes(data[2:4], "little")
+    start = HEAD_BYTES + runs * RUN_BYTES
+    if len(data) < start:
+        raise FrameError("undecodable", f"{len(data)} bytes, shorter than its {runs} runs")
+    times_ms, counts = zip(*_RUN_FIELDS.iter_unpack(data[HEAD_BYTES:start]), strict=True)
+    if not all(counts):
+        raise FrameError("undecodable", "a run of no reports")
+    size = start + sum(counts) * report_bytes
+    if len(data) != size:
+        raise FrameError("undecodable", f"{len(data)} bytes, not the {size} that it declares")
+    return times_ms, counts, start
 
 
 def decode_frame(data: bytes, *, fingerprint: bytes, report_bytes: int) -> Frame:

@@ -1,7 +1,6 @@
 """The gateway of the device SDK: frames are shared, acknowledged and bounded in number."""
 
 import asyncio
-import weakref
 from typing import Any
 
 import numpy as np
@@ -103,28 +102,6 @@ async def test_an_unexpected_error_leaves_nobody_waiting():
         # The failed reports no longer count as waiting.
         await one.add(reports, times_ms=times(10))
     assert len(sender.frames) == 2
-
-
-async def test_put_keeps_reports_in_one_frame_and_lets_go_of_them():
-    spec = collection()
-    sender = FakeSender(spec, held=True)
-    async with gateway(sender, max_reports=10) as one:
-        reports = spec.privatize(np.arange(6))
-        kept = weakref.ref(reports)
-        first = one.put(reports, times_ms=times(6))
-        del reports
-        second = one.put(spec.privatize(np.arange(6)), times_ms=times(6))
-        assert kept() is None
-        third = one.put(spec.privatize(np.arange(4)), times_ms=times(4))
-        assert second is third is not first
-        with pytest.raises(ValueError, match="than a frame holds"):
-            one.put(spec.privatize(np.arange(11)), times_ms=times(11))
-        with pytest.raises(ValueError, match="one time for each"):
-            one.put(spec.privatize(np.arange(2)), times_ms=times(1))
-        assert one.waiting == 16
-        sender.may.set()
-        await asyncio.wait([first, second])
-    assert [len(read(spec, frame)[1]) for frame in sender.frames] == [6, 10]
 
 
 async def test_memory_is_bounded_and_those_who_wait_go_on():
