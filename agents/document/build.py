@@ -145,7 +145,7 @@ def _common_fields(
     fields: Entry = {
         "collection": collection.name,
         "fingerprint": collection.spec.fingerprint.hex(),
-        "window": None if window is None else _window(collection, *window),
+        "window": None if window is None else window_fields(collection, *window),
         **_size(collection.window, window),
         "n": totals.n,
         "final": final,
@@ -326,7 +326,7 @@ def _further_fields(
     fields: Entry = {}
     mechanism, options = collection.spec.mechanism, basis.options
     if totals.window is not None:
-        fields["span"] = _window(collection, totals.start_ms, totals.end_ms)
+        fields["span"] = window_fields(collection, totals.start_ms, totals.end_ms)
     if totals.merged is not None:
         fields["merged"] = _merged_blocks(
             totals.merged, basis.merged_reports, disclosed_blocks(collection.spec)
@@ -363,6 +363,7 @@ def _size(windows: WindowSpec, span: tuple[int, int] | None) -> dict[str, str]:
     return {"size": windows.identity.label}
 
 
-def _window(collection: CollectionConfig, start_ms: int, end_ms: int) -> Entry:
+def window_fields(collection: CollectionConfig, start_ms: int, end_ms: int) -> Entry:
+    """Return a span as documents write it."""
     start, end = map(collection.window.format_time, (start_ms, end_ms))
     return {"start": start, "end": end}

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final, Self, TypeAlias
+from typing import Any, Final, Self, TypeAlias, Unpack
 
 import numpy as np
 
@@ -154,9 +154,7 @@ def list_values(basis: Basis) -> Listed:
         check_counts(mechanism, statistic, n)
         return Listed(nothing, None, None, simultaneous)
     if basis.given is not None:
-        # Devices report more than the value, so each value is a set of what they report.
-        sets = [np.flatnonzero(basis.given == value) for value in range(size)]
-        everything = estimate_sets(mechanism, statistic, n, sets, **keywords)
+        everything = all_values(basis, **keywords)
         projected = _project(basis, everything.value)
         indices = _choose(options.top, everything.value, projected, None)
         return Listed(indices, everything.take(indices), projected, simultaneous)
@@ -173,6 +171,16 @@ def list_values(basis: Basis) -> Listed:
     values = None if options.top is None else indices
     estimate = estimate_values(mechanism, statistic, n, values=values, decoded=decoded, **keywords)
     return Listed(indices, estimate, projected, simultaneous)
+
+
+def all_values(basis: Basis, **keywords: Unpack[OptionKeywords]) -> Estimate:
+    """Estimate every value of the domain, with these options."""
+    mechanism, statistic, n = basis.mechanism, basis.statistic, basis.n
+    if basis.given is None:
+        return estimate_values(mechanism, statistic, n, **keywords)
+    # Devices report more than the value, so each value is a set of what they report.
+    sets = [np.flatnonzero(basis.given == value) for value in range(basis.domain.size)]
+    return estimate_sets(mechanism, statistic, n, sets, **keywords)
 
 
 def _project(basis: Basis, shares: Floats) -> Floats | None:
@@ -270,17 +278,23 @@ def value_estimates(basis: Basis, listed: Listed) -> list[Entry]:
 def range_estimates(basis: Basis, projected: Floats | None) -> list[Entry]:
     """Return the ranges that were asked for, from the projected shares `(k,)` if there are any."""
     ranges, n = basis.options.ranges, basis.n
-    few = len(ranges) * basis.mechanism.statistic_size <= _KEPT_ENTRIES
-    prepare = _kept_ranges if few else _prepare_ranges
-    sets, given, prepared = prepare(basis.mechanism, basis.own, ranges, keep=few)
+    sets, given, prepared = prepared_ranges(basis)
     # `list_values`, which comes first, has checked that the statistic counts n reports.
     estimate = estimate_prepared(
         basis.mechanism, basis.statistic, n, given, prepared, **basis.keywords
     )
     shares = None if projected is None else np.array([projected[s].sum() for s in sets])
-    shown = None if basis.hidden is None else _whole_sets(basis.hidden, sets)
+    shown = None if basis.hidden is None else whole_sets(basis.hidden, sets)
     rows = numbers(estimate, n, shares, shown)
     return [{"name": one.name, **row} for one, row in zip(ranges, rows, strict=True)]
+
+
+def prepared_ranges(basis: Basis) -> tuple[list[Integers], list[Integers], PreparedSets]:
+    """Return the ranges that were asked for, as `_prepare_ranges`; few are kept for others."""
+    ranges = basis.options.ranges
+    few = len(ranges) * basis.mechanism.statistic_size <= _KEPT_ENTRIES
+    prepare = _kept_ranges if few else _prepare_ranges
+    return prepare(basis.mechanism, basis.own, ranges, keep=few)
 
 
 def _prepare_ranges(
@@ -299,7 +313,7 @@ def _prepare_ranges(
 _kept_ranges = lru_cache(maxsize=16)(_prepare_ranges)
 
 
-def _whole_sets(hidden: Bools, sets: Sequence[Integers]) -> Bools:
+def whole_sets(hidden: Bools, sets: Sequence[Integers]) -> Bools:
     """Return which sets of values, given by index, contain all hidden values or none."""
     number = int(hidden.sum())
     return np.array([int(hidden[values].sum()) in (0, number) for values in sets], dtype=np.bool_)

@@ -32,12 +32,12 @@ def linear_estimates(basis: Basis, projected: Floats | None) -> list[Entry]:
     means = None if projected is None else weights @ projected
     given = weights if basis.given is None else weights[:, basis.given]
     estimate = estimate_linear(basis.mechanism, basis.statistic, n, given, **basis.keywords)
-    shown = None if basis.hidden is None else _whole_queries(basis.hidden, weights)
+    shown = None if basis.hidden is None else whole_queries(basis.hidden, weights)
     rows = numbers(estimate, n, means, shown, names=_MEANS)
     return [{"name": asked.name, **row} for asked, row in zip(queries, rows, strict=True)]
 
 
-def _whole_queries(hidden: Bools, weights: Floats) -> Bools:
+def whole_queries(hidden: Bools, weights: Floats) -> Bools:
     """Return which linear queries `(q, k)` give all hidden values one weight."""
     inside = weights[:, hidden]
     whole: Bools = (inside == inside[:, :1]).all(axis=1)
@@ -66,16 +66,17 @@ def quantile_estimates(basis: Basis, projected: Floats | None) -> list[Entry]:
     return [
         {
             "p": float(p),
-            "value": _label(domain, value),
-            "low": _label(domain, low),
-            "high": _label(domain, high),
+            "value": label_at(domain, value),
+            "low": label_at(domain, low),
+            "high": label_at(domain, high),
             **named,
         }
         for p, value, low, high in rows
     ]
 
 
-def _label(domain: Domain, position: float) -> Json:
+def label_at(domain: Domain, position: float) -> Json:
+    """Return the label at a position of one dimension; null where it is undefined."""
     return domain.label(int(position)) if math.isfinite(position) else None
 
 

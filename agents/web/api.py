@@ -38,6 +38,7 @@ from ldpstream.agents.web.requests import (
     AnswerError,
     answer_metrics,
     named_collection,
+    read_flag,
     read_time,
     readable_collection,
     requested_format,
@@ -161,7 +162,7 @@ def _read_page(query: MultiMapping[str]) -> _Page:
     after_ms = read_time(query, "after")
     if forward:
         return _Page(_read_number(query, "limit"), True, after_ms)
-    if _read_flag(query, "all"):
+    if read_flag(query, "all"):
         if "last" in query:
             raise AnswerError(400, "last: expected last or all=true, got both")
         return _Page(WINDOWS_LIMIT, False, None)
@@ -181,13 +182,6 @@ def _read_number(query: MultiMapping[str], name: str) -> int:
             400, f"{name}: expected a whole number in 1..{WINDOWS_LIMIT}, got {text[:40]!r}"
         )
     return number
-
-
-def _read_flag(query: MultiMapping[str], name: str) -> bool:
-    text = query.get(name, "false")
-    if text not in ("true", "false"):
-        raise AnswerError(400, f"{name}: expected true or false, got {text[:40]!r}")
-    return text == "true"
 
 
 def _within(info: WindowInfo, from_ms: int | None, to_ms: int | None) -> bool:

@@ -108,13 +108,40 @@ EVENTS: Final = (
     ),
     FINGERPRINT,
 )
-ESTIMATE: Final = (
+_SPAN: Final = (
     Parameter("start", f"First moment of a span of whole panes: {TIME_FORM}; with end"),
     Parameter("end", "First moment after the span; without start and end, the newest window"),
-    *(
+)
+
+
+def _settings(*names: str) -> tuple[Parameter, ...]:
+    """Return the parameters of what may be asked about a span, by default of all."""
+    return tuple(
         Parameter(setting.word, setting.description, setting.schema, setting.repeated)
         for setting in SETTINGS
+        if not names or setting.name in names
+    )
+
+
+ESTIMATE: Final = (*_SPAN, *_settings(), FORMAT, FINGERPRINT)
+CHANGE: Final = (
+    *_SPAN,
+    Parameter("before_start", "The same of the span to compare with; with before_end"),
+    Parameter(
+        "before_end",
+        "First moment after it; without before_start and before_end, as many panes before start",
     ),
-    FORMAT,
+    *_settings("attribute", "top", "ranges", "quantiles", "linear", "method", "confidence"),
+    Parameter(
+        "blocks",
+        "The shares of all disclosed blocks, too",
+        {"type": "boolean", "default": False},
+    ),
+    Parameter(
+        "devices",
+        "That each report of both spans comes from another device, which the configuration need "
+        "not guarantee: bounds are narrower",
+        {"type": "string", "enum": ["different"]},
+    ),
     FINGERPRINT,
 )

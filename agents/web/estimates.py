@@ -13,7 +13,7 @@ and 5 are in `ldpstream.agents.web.computation`.
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from aiohttp import ETag, web
@@ -95,18 +95,27 @@ def _address_options(query: MultiMapping[str], config: CollectionConfig) -> Esti
     Raises:
         AnswerError: 400, naming the parameter and what was expected.
     """
+    try:
+        options = read_options(config.options, config.spec, address_words(query))
+        about = config.attributes.get(options.attribute or "", config)
+        check_size(options, about.options, about.spec.domain.estimated)
+    except QueryError as error:
+        raise AnswerError(400, str(error)) from error
+    return options
+
+
+def address_words(query: MultiMapping[str]) -> Mapping[str, list[str]]:
+    """Return the texts of a URL's parameters.
+
+    Raises:
+        AnswerError: 400, naming one that is given too often.
+    """
     words = {word: query.getall(word) for word in query}
     for word, texts in words.items():
         if len(texts) > QUERIES_LIMIT:
             what = f"at most {QUERIES_LIMIT} of them, got {len(texts)}"
             raise AnswerError(400, f"{word}: expected {what}")
-    try:
-        options = read_options(config.options, config.spec, words)
-        about = config.attributes.get(options.attribute or "", config)
-        _check_size(options, about.options, about.spec.domain.estimated)
-    except QueryError as error:
-        raise AnswerError(400, str(error)) from error
-    return options
+    return words
 
 
 def read_body(raw: bytes) -> EstimateRequest:
@@ -133,13 +142,13 @@ def _body_options(body: EstimateRequest, config: CollectionConfig) -> EstimateOp
         # Weights by label expand to the whole domain: check their number before that.
         _check_work(len(body.ranges or ()), len(body.linear or ()), about.options, domain)
         options = request_options(config.options, config.spec, body)
-        _check_size(options, about.options, domain)
+        check_size(options, about.options, domain)
     except QueryError as error:
         raise AnswerError(400, f"{WORDS[error.name].name}: expected {error.expected}") from error
     return options
 
 
-def _check_size(options: EstimateOptions, published: EstimateOptions, domain: Domain) -> None:
+def check_size(options: EstimateOptions, published: EstimateOptions, domain: Domain) -> None:
     """Refuse a document that would be too large, or take too much to compute.
 
     `published` are the options of the collection's own documents.
@@ -211,26 +220,9 @@ async def _answer(
     async with queues.turn(cost_bytes, published_bytes) as compute:
         # 3. Take the span from the state.
         if start_ms is None and end_ms is None:
-            listed = kept_windows(collection)
-            if not listed:
-                raise AnswerError(404, f"{config.name}: no window has reports yet")
-            start_ms, end_ms = listed[-1].start_ms, listed[-1].end_ms
+            start_ms, end_ms = newest_window(collection)
         span = check_span(collection, start_ms, end_ms)
-        final = is_final(collection, span[1])
-        try:
-            snapshot = snapshot_of(collection.context, collection.replicas, *span, final=final)
-        except BehindError as error:
-            raise _being_read(collection) from error
-
-        def make() -> Job:
-            return Job(
-                totals=add_up(collection.context, snapshot),
-                window=span,
-                final=final,
-                options=options,
-                form=form,
-                partial=collection.partial,
-            )
+        make = take_span(collection, span, options, form)
 
         # 4. and 5. Add up, compute the tag, and build the document unless the reader has it.
         begun = time.monotonic()
@@ -238,6 +230,48 @@ async def _answer(
     if answer.body is not None:
         request.app[METRICS].answer_seconds.labels(config.name).observe(time.monotonic() - begun)
     return tagged(request, answer, form)
+
+
+def take_span(
+    collection: WorkerCollection,
+    span: tuple[int, int],
+    options: EstimateOptions,
+    form: Format = "json",
+) -> Callable[[], Job]:
+    """Take what a span holds at this moment, and return what adds it up, in any thread.
+
+    Raises:
+        AnswerError: 503, where a replica is behind another one.
+    """
+    final = is_final(collection, span[1])
+    try:
+        snapshot = snapshot_of(collection.context, collection.replicas, *span, final=final)
+    except BehindError as error:
+        raise _being_read(collection) from error
+
+    def make() -> Job:
+        return Job(
+            totals=add_up(collection.context, snapshot),
+            window=span,
+            final=final,
+            options=options,
+            form=form,
+            partial=collection.partial,
+        )
+
+    return make
+
+
+def newest_window(collection: WorkerCollection) -> tuple[int, int]:
+    """Return the span of the newest window with reports.
+
+    Raises:
+        AnswerError: 404, where there is none; 503, where a replica is behind another one.
+    """
+    listed = kept_windows(collection)
+    if not listed:
+        raise AnswerError(404, f"{collection.config.name}: no window has reports yet")
+    return listed[-1].start_ms, listed[-1].end_ms
 
 
 def kept_windows(collection: WorkerCollection) -> list[WindowInfo]:
@@ -255,19 +289,25 @@ def kept_windows(collection: WorkerCollection) -> list[WindowInfo]:
 
 
 def check_span(
-    collection: WorkerCollection, start_ms: int | None, end_ms: int | None
+    collection: WorkerCollection,
+    start_ms: int | None,
+    end_ms: int | None,
+    *,
+    names: tuple[str, str] = ("start", "end"),
 ) -> tuple[int, int]:
     """Return the span if it consists of whole panes that have not expired.
+
+    `names` are those of the parameters.
 
     Raises:
         AnswerError: 400, naming the parameter and what was expected; 410, where a part of the span
             has expired.
     """
     if start_ms is None or end_ms is None:
-        missing = "start" if start_ms is None else "end"
-        raise AnswerError(400, f"{missing}: expected start and end, or neither")
+        missing = names[start_ms is not None]
+        raise AnswerError(400, f"{missing}: expected {names[0]} and {names[1]}, or neither")
     window = collection.context.window
-    for name, time_ms in (("start", start_ms), ("end", end_ms)):
+    for name, time_ms in zip(names, (start_ms, end_ms), strict=True):
         if not window.earliest_ms <= time_ms <= window.latest_ms:
             raise AnswerError(400, f"{name}: expected a time within the years 1 to 9999")
         if window.edge(time_ms) is None:
@@ -279,14 +319,15 @@ def check_span(
             )
     if start_ms >= end_ms:
         raise AnswerError(
-            400, f"end: expected a time after start, got {window.format_time(end_ms)}"
+            400,
+            f"{names[1]}: expected a time after {names[0]}, got {window.format_time(end_ms)}",
         )
     kept_ms = window.start(first_kept(collection.context, collection.replicas))
     if start_ms < kept_ms:
         raise AnswerError(
             410,
-            f"start: expected {window.format_time(kept_ms)} or later, because older reports have "
-            f"expired, got {window.format_time(start_ms)}",
+            f"{names[0]}: expected {window.format_time(kept_ms)} or later, because older reports "
+            f"have expired, got {window.format_time(start_ms)}",
         )
     return start_ms, end_ms
 

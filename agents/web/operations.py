@@ -21,9 +21,12 @@ from ldpstream.agents.document.answers import (
     Readiness,
     WindowList,
 )
+from ldpstream.agents.document.changes import ChangeDocument
 from ldpstream.agents.document.model import EstimateDocument
 from ldpstream.agents.web import api
+from ldpstream.agents.web.changes import change
 from ldpstream.agents.web.declaration import (
+    CHANGE,
     ESTIMATE,
     EVENTS,
     FINGERPRINT,
@@ -91,6 +94,15 @@ OPERATIONS: Final = (
         errors=(410, 413, 415),
         csv=True,
         body=EstimateRequest,
+    ),
+    Operation(
+        path="/api/collections/{name}/change",
+        summary="What changed in the population from one span to another; all bounds hold at once",
+        handler=change,
+        answer=ChangeDocument,
+        parameters=CHANGE,
+        errors=(410,),
+        tagged=True,
     ),
     Operation(
         path="/api/collections/{name}/finals/{start}",

@@ -267,6 +267,18 @@ def read_time(texts: Mapping[str, str], name: str) -> int | None:
         raise AnswerError(400, f"{name}: expected a time, {TIME_FORM}, got {text[:40]!r}") from None
 
 
+def read_flag(query: Mapping[str, str], name: str) -> bool:
+    """Return whether a parameter is true, false where it is not given.
+
+    Raises:
+        AnswerError: 400, for anything else.
+    """
+    text = query.get(name, "false")
+    if text not in ("true", "false"):
+        raise AnswerError(400, f"{name}: expected true or false, got {text[:40]!r}")
+    return text == "true"
+
+
 def requested_format(request: web.Request) -> Format:
     """Return the format that the parameter `format` names, or else the one Accept prefers.
 

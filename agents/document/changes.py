@@ -1,0 +1,469 @@
+"""The change document: what changed in the population between two spans, and whether it is real.
+
+`ldpstream.estimators.change` has the rules. All bounds of one document hold at once: the allowed
+error is split evenly among its lists, and in each among all that could be listed.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import Field, JsonValue
+from pydantic_core import to_json
+
+from ldpstream.agents.config.collection import CollectionConfig
+from ldpstream.agents.config.query.capabilities import disclosed_blocks
+from ldpstream.agents.config.query.options import EstimateOptions
+from ldpstream.agents.document.build import of_attribute, sampling_between, window_fields
+from ldpstream.agents.document.entries import Number, Part
+from ldpstream.agents.document.estimates import (
+    Basis,
+    Entry,
+    all_values,
+    finite,
+    largest,
+    prepared_prefixes,
+    prepared_ranges,
+    whole_sets,
+)
+from ldpstream.agents.document.model import Window
+from ldpstream.agents.document.queries import label_at, whole_queries
+from ldpstream.agents.state.context import WindowTotals
+from ldpstream.estimators.bounds.options import ONE_REPORT_EACH, Method, OptionKeywords
+from ldpstream.estimators.bounds.types import Estimate
+from ldpstream.estimators.change import (
+    Change,
+    Devices,
+    estimate_change,
+    quantile_change,
+    sampling_part,
+)
+from ldpstream.estimators.estimate import estimate_sets
+from ldpstream.estimators.quantiles.quantiles import Quantiles, estimate_quantiles
+from ldpstream.estimators.weights import estimate_linear
+from ldpstream.mechanisms.base.arrays import Bools, Floats
+
+Direction = Literal["rose", "fell"]
+
+
+class ComparedSpan(Part):
+    """One of the two spans."""
+
+    window: Window
+    span: Window | None = Field(
+        default=None, description="What the numbers stand for, where that is wider"
+    )
+    n: int = Field(description="Reports counted")
+    final: bool = Field(description="Whether all its windows are closed in every partition")
+    withheld: bool = Field(description="Whether it has too few reports to say anything else")
+
+
+class _Moved(Part):
+    before: Number = Field(description="The unbiased estimate of the earlier span")
+    after: Number = Field(description="That of the other one")
+    change: Number = Field(description="`after - before`")
+    se: Number = Field(
+        description="The largest standard error of the change that agrees with `devices`"
+    )
+    low: Number = Field(description="Lower confidence bound of the population's change")
+    high: Number = Field(description="Upper confidence bound of the population's change")
+    told: Direction | None = Field(
+        description="`rose` if low is above 0, `fell` if high is below 0; null: not told"
+    )
+
+
+class _OfValue(Part):
+    value: JsonValue = Field(description="The user's own label")
+
+
+class _OfBlock(Part):
+    block: int = Field(description="Number of the block, from 0")
+    name: str | None = Field(description="Its name, if the domain's file has any")
+
+
+class _OfQuery(Part):
+    name: str = Field(description="The configured name, or the text of the query")
+
+
+# Fields are written in reversed order of the bases: the value or name comes first.
+class ValueChange(_Moved, _OfValue):
+    """The change of one value's share."""
+
+
+class BlockChange(_Moved, _OfBlock):
+    """The change of a disclosed block's share."""
+
+
+class QueryChange(_Moved, _OfQuery):
+    """The change of a range's share, or of a mean, in units of its weights."""
+
+
+class QuantileChange(Part):
+    """By how many positions of the domain a quantile moved."""
+
+    p: float
+    before: JsonValue = Field(description="Its label in the earlier span; null if undefined")
+    after: JsonValue = Field(description="Its label in the other one; null if undefined")
+    steps: int | None = Field(description="How many positions it moved; null if undefined")
+    low: int | None = Field(description="Lower confidence bound of the steps")
+    high: int | None = Field(description="Upper confidence bound of the steps")
+    told: Direction | None = Field(description="As for shares")
+
+
+class ChangeDocument(Part):
+    """What changed in the population between two spans; a withheld one has no lists.
+
+    All bounds hold at once with `confidence`, so any number of changes that are `told` may be read
+    out together.
+    """
+
+    collection: str
+    fingerprint: str = Field(description="Fingerprint of the reports' spec, in hexadecimal")
+    title: str | None = Field(default=None, description="As in documents of estimates")
+    attribute: str | None = Field(default=None, description="Of records: the attribute")
+    before: ComparedSpan
+    after: ComparedSpan
+    withheld: bool
+    reason: str | None = Field(default=None, description="Why it is withheld, as a sentence")
+    estimand: Literal["population"] = "population"
+    confidence: float = Field(default=0.95, description="With which all bounds hold together")
+    method: Method = Field(default="padded", description="How the bounds of both spans are made")
+    devices: Devices = Field(
+        default="fresh",
+        description="different: no device reports in both spans; fresh: devices may, with fresh "
+        "noise; held: they may send reports of one permanent draw (`hold`) in both",
+    )
+    family: int = Field(default=0, description="The number of changes whose bounds hold at once")
+    told: int = Field(default=0, description="How many of these are told, listed or not")
+    values: list[ValueChange] = Field(
+        default=[], description="Those that changed most against their error, or all in order"
+    )
+    blocks: list[BlockChange] = Field(default=[], description="Only if asked for")
+    ranges: list[QueryChange] = Field(default=[])
+    linear: list[QueryChange] = Field(default=[])
+    quantiles: list[QuantileChange] = Field(default=[])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Span:
+    """The totals of one of the spans, the `window` that was asked for, and whether it is final."""
+
+    totals: WindowTotals
+    window: tuple[int, int]
+    final: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChangeOptions:
+    """What is compared; `devices`: what the reader says of them, by default nothing.
+
+    `estimate` has the queries and the method. `blocks`: the disclosed blocks as well.
+    """
+
+    estimate: EstimateOptions
+    blocks: bool = False
+    devices: Literal["different"] | None = None
+
+
+def write_change(
+    collection: CollectionConfig, before: Span, after: Span, options: ChangeOptions
+) -> bytes:
+    """Return the change document, as one line of JSON in UTF-8.
+
+    Spans must not overlap. Of records, the options name an attribute.
+    """
+    fields = _change(collection, before, after, options)
+    ordered = {name: fields[name] for name in ChangeDocument.model_fields if name in fields}
+    return to_json(ordered, inf_nan_mode="null")
+
+
+def _change(
+    collection: CollectionConfig, before: Span, after: Span, options: ChangeOptions
+) -> Entry:
+    chosen = replace(options.estimate, project="none", estimand="population")
+    attribute, about = chosen.attribute, collection
+    pairs = [(span.totals, chosen) for span in (before, after)]
+    if attribute is not None:
+        about = collection.attributes[attribute]
+        pairs = [of_attribute(collection, attribute, *pair) for pair in pairs]
+    spans = [
+        replace(span, totals=totals)
+        for span, (totals, _) in zip((before, after), pairs, strict=True)
+    ]
+    shown = [_span_fields(collection, span) for span in spans]
+    fields: Entry = {
+        "collection": collection.name,
+        "fingerprint": collection.spec.fingerprint.hex(),
+        "before": shown[0],
+        "after": shown[1],
+        "withheld": False,
+    }
+    if attribute is not None:
+        fields["attribute"] = attribute
+    if (reason := _withheld(collection, spans, shown)) is not None:
+        return fields | {"withheld": True, "reason": reason}
+    devices = options.devices or devices_between(collection, *(span.totals for span in spans))
+    bases = []
+    for totals, of_span in pairs:
+        sampling = of_span.sampling
+        if options.devices is not None:
+            sampling = ONE_REPORT_EACH
+        elif attribute is None:
+            hold, span = collection.spec.hold, (totals.start_ms, totals.end_ms)
+            held = 1 if hold is None else hold.windows
+            sampling = sampling_between(collection.spread, collection.window, *span, held=held)
+        bases.append(Basis.of(about.spec, totals, replace(of_span, sampling=sampling)))
+    lists = _Comparison(bases[0], bases[1], devices).lists(about, blocks=options.blocks)
+    return fields | {
+        "estimand": chosen.estimand,
+        "confidence": chosen.confidence,
+        "method": chosen.method,
+        "devices": devices,
+        **lists,
+    }
+
+
+def _span_fields(collection: CollectionConfig, span: Span) -> Entry:
+    totals = span.totals
+    fields: Entry = {"window": window_fields(collection, *span.window)}
+    if totals.window is not None:
+        fields["span"] = window_fields(collection, totals.start_ms, totals.end_ms)
+    withheld = totals.withheld or totals.n < max(1, collection.minimum)
+    return {**fields, "n": totals.n, "final": span.final, "withheld": withheld}
+
+
+def _withheld(
+    collection: CollectionConfig, spans: Sequence[Span], shown: Sequence[Entry]
+) -> str | None:
+    """Return why nothing is said of a change; None if something is."""
+    for fields in shown:
+        if fields["withheld"]:
+            start = fields["window"]["start"]
+            few = f"fewer than {collection.minimum}" if collection.minimum > 1 else "no"
+            return f"the span from {start} has {few} reports to show"
+    ends = sorted((span.totals.start_ms, span.totals.end_ms) for span in spans)
+    if ends[1][0] < ends[0][1]:
+        return (
+            "because of minimum both spans are told from some of the same reports: "
+            "compare spans that are further apart"
+        )
+    return None
+
+
+def devices_between(
+    collection: CollectionConfig, before: WindowTotals, after: WindowTotals
+) -> Devices:
+    """Return how devices may report in both spans, as far as the configuration guarantees it."""
+    window, spread = collection.window, collection.spread
+    first, then = sorted(
+        (window.pane(totals.start_ms), window.pane(totals.end_ms)) for totals in (before, after)
+    )
+    if collection.spec.hold is not None:
+        # An epoch begins at any pane: panes that lie this far apart are never in one.
+        return "held" if then[0] - (first[1] - 1) < collection.spec.hold.windows else "fresh"
+    if spread is not None and spread.reports == 1:
+        period = spread.windows
+        near = then[1] - first[0] <= period
+        if near and (spread.rolling or first[0] // period == (then[1] - 1) // period):
+            return "different"
+    return "fresh"
+
+
+_Estimates = Callable[[Basis, OptionKeywords], Estimate]
+
+
+@dataclass(frozen=True)
+class _Comparison:
+    """Both spans, and how devices may report in them."""
+
+    before: Basis
+    after: Basis
+    devices: Devices
+
+    def lists(self, about: CollectionConfig, *, blocks: bool) -> Entry:
+        """Return the lists of a document, with all that their bounds share."""
+        options = self.before.options
+        disclosed = disclosed_blocks(about.spec) if blocks else None
+        wanted: dict[str, Callable[[OptionKeywords], tuple[Change, list[Entry]]]] = {}
+        if options.top != 0:
+            wanted["values"] = self._values
+        if disclosed is not None:
+            names = disclosed.names or (None,) * disclosed.count
+            sets = [np.flatnonzero(disclosed.of_value == block) for block in range(disclosed.count)]
+            heads = [{"block": block, "name": name} for block, name in enumerate(names)]
+            wanted["blocks"] = lambda keywords: self._sets(keywords, sets, heads)
+        if options.ranges:
+            heads = [{"name": one.name} for one in options.ranges]
+            wanted["ranges"] = lambda keywords: self._ranges(keywords, heads)
+        if options.linear:
+            wanted["linear"] = self._linear
+        if options.quantiles:
+            wanted["quantiles"] = self._quantiles
+        error = (1.0 - options.confidence) / max(1, len(wanted))
+        keywords: OptionKeywords = {
+            "confidence": 1.0 - error,
+            "method": options.method,
+            "estimand": "population",
+            "simultaneous": True,
+            "sharpest": options.sharpest,
+        }
+        found = {name: make(keywords) for name, make in wanted.items()}
+        told = sum(int(_directions(change).astype(bool).sum()) for change, _ in found.values())
+        rows = {name: entries for name, (_, entries) in found.items()}
+        if "values" in rows and options.top is not None:
+            rows["values"] = [
+                rows["values"][at] for at in _most_changed(found["values"][0], options.top)
+            ]
+        family = sum(change.value.size for change, _ in found.values())
+        return {"family": family, "told": told, **rows}
+
+    @property
+    def _hidden(self) -> Bools | None:
+        """The values that are in merged blocks of either span."""
+        hidden = [one.hidden for one in (self.before, self.after) if one.hidden is not None]
+        return np.logical_or.reduce(hidden) if hidden else None
+
+    def _estimate(
+        self, make: _Estimates, keywords: OptionKeywords, reach: Floats | float = 1.0
+    ) -> Change:
+        def of(basis: Basis) -> Callable[[OptionKeywords], Estimate]:
+            return lambda options: make(basis, _of_span(basis, options))
+
+        spans = of(self.before), of(self.after)
+        return estimate_change(*spans, devices=self.devices, reach=reach, **keywords)
+
+    def _values(self, keywords: OptionKeywords) -> tuple[Change, list[Entry]]:
+        change = self._estimate(lambda basis, options: all_values(basis, **options), keywords)
+        domain, hidden = self.before.domain, self._hidden
+        labels = domain.labels(np.arange(domain.size))
+        change = _without(change, hidden)
+        return change, _rows(change, [{"value": label} for label in labels])
+
+    def _sets(
+        self, keywords: OptionKeywords, sets: Sequence[Any], heads: Sequence[Entry]
+    ) -> tuple[Change, list[Entry]]:
+        def estimated(basis: Basis, options: OptionKeywords) -> Estimate:
+            given = sets
+            if basis.given is not None:
+                given = [np.flatnonzero(np.isin(basis.given, one)) for one in sets]
+            return estimate_sets(basis.mechanism, basis.statistic, basis.n, given, **options)
+
+        change, hidden = self._estimate(estimated, keywords), self._hidden
+        change = _without(change, None if hidden is None else ~whole_sets(hidden, sets))
+        return change, _rows(change, heads)
+
+    def _ranges(
+        self, keywords: OptionKeywords, heads: Sequence[Entry]
+    ) -> tuple[Change, list[Entry]]:
+        sets, _, _ = prepared_ranges(self.before)
+        return self._sets(keywords, sets, heads)
+
+    def _linear(self, keywords: OptionKeywords) -> tuple[Change, list[Entry]]:
+        queries, hidden = self.before.options.linear, self._hidden
+        weights = np.stack([query.weights for query in queries])
+
+        def estimated(basis: Basis, options: OptionKeywords) -> Estimate:
+            given = weights if basis.given is None else weights[:, basis.given]
+            return estimate_linear(basis.mechanism, basis.statistic, basis.n, given, **options)
+
+        change = self._estimate(estimated, keywords, np.ptp(weights, axis=1))
+        change = _without(change, None if hidden is None else ~whole_queries(hidden, weights))
+        return change, _rows(change, [{"name": query.name} for query in queries])
+
+    def _quantiles(self, keywords: OptionKeywords) -> tuple[Change, list[Entry]]:
+        asked, hidden, domain = self.before.options.quantiles, self._hidden, self.before.domain
+        each = 1.0 - (1.0 - keywords["confidence"]) / len(asked)
+        alone: OptionKeywords = {**keywords, "confidence": each, "simultaneous": False}
+
+        def of(basis: Basis) -> Callable[[OptionKeywords], Quantiles]:
+            prefixes = prepared_prefixes(basis.mechanism, basis.own)
+            counted = basis.mechanism, basis.statistic, basis.n
+            return lambda options: estimate_quantiles(
+                *counted, asked, prefixes=prefixes, **_of_span(basis, options)
+            )
+
+        spans = of(self.before), of(self.after)
+        change = quantile_change(
+            *spans, devices=self.devices, correlation=self._prefix_correlation(alone), **alone
+        )
+        if hidden is not None:
+            change = _without(change, np.ones(len(asked), dtype=np.bool_))
+        columns = zip(
+            *(asked, change.before, change.after, change.value, change.low, change.high),
+            _directions(change),
+            strict=True,
+        )
+        return change, [
+            {
+                "p": float(p),
+                "before": label_at(domain, before),
+                "after": label_at(domain, after),
+                **{
+                    name: None if finite(steps) is None else int(steps)
+                    for name, steps in (("steps", value), ("low", low), ("high", high))
+                },
+                "told": told,
+            }
+            for p, before, after, value, low, high, told in columns
+        ]
+
+    def _prefix_correlation(self, keywords: OptionKeywords) -> float:
+        """Return the largest r of the prefixes that quantiles follow from."""
+        if self.devices != "fresh":
+            return float(self.devices == "held")
+        parts = [_prefix_sampling(basis, keywords) for basis in (self.before, self.after)]
+        return float(np.nanmax(parts[0] * parts[1], initial=0.0))
+
+
+def _of_span(basis: Basis, options: OptionKeywords) -> OptionKeywords:
+    """Return the options with the sampling of one span."""
+    return {**options, "sampling": basis.options.sampling}
+
+
+def _prefix_sampling(basis: Basis, keywords: OptionKeywords) -> Floats:
+    prefixes = prepared_prefixes(basis.mechanism, basis.own)
+
+    def estimated(options: OptionKeywords) -> Estimate:
+        return prefixes.estimate(basis.statistic, basis.n, **_of_span(basis, options))
+
+    normal: OptionKeywords = {**keywords, "method": "normal"}
+    return sampling_part(estimated(normal), estimated, normal)
+
+
+def _without(change: Change, hidden: Bools | None) -> Change:
+    """Return the changes without the numbers of these queries, bool `(q,)`."""
+    if hidden is None:
+        return change
+    columns = (change.before, change.after, change.value, change.se, change.low, change.high)
+    return Change(*(np.where(hidden, np.nan, column) for column in columns))
+
+
+def _directions(change: Change) -> np.ndarray[Any, Any]:
+    """Return "rose", "fell" or None for each query, `(q,)`."""
+    told = np.full(change.value.shape, None, dtype=np.object_)
+    told[change.low > 0.0], told[change.high < 0.0] = "rose", "fell"
+    return told
+
+
+def _most_changed(change: Change, number: int) -> list[int]:
+    """Return the queries that changed most against their error; among equals, the largest."""
+    errors = np.where(change.se > 0.0, change.se, np.inf)
+    sizes = np.abs(change.value)
+    places: list[int] = largest(sizes / errors, sizes, number).tolist()
+    return places
+
+
+def _rows(change: Change, heads: Sequence[Entry]) -> list[Entry]:
+    return [{**head, **row} for head, row in zip(heads, _numbers(change), strict=True)]
+
+
+def _numbers(change: Change) -> Iterator[Entry]:
+    names = ("before", "after", "change", "se", "low", "high")
+    together = np.stack(
+        [change.before, change.after, change.value, change.se, change.low, change.high]
+    )
+    found = together.astype(object)
+    found[~np.isfinite(together)] = None
+    for row, told in zip(found.T.tolist(), _directions(change), strict=True):
+        yield {**dict(zip(names, row, strict=True)), "told": told}
