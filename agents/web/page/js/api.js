@@ -70,6 +70,26 @@ async function read(answer) {
   return body;
 }
 
+/**
+ * Move estimates into their bounds, wherever an answer has them: unbiased ones may be below 0 or above
+ * the exactly known share of their block, which the bounds never are. Downloads keep the unbiased ones.
+ *
+ * @param {any} part Of an answer.
+ */
+function moveWithin(part) {
+  if (part === null || typeof part !== "object") return;
+  const name = ["share", "mean", "total"].find((one) => one in part) ?? "";
+  const { [name]: value, low, high } = part;
+  if ([value, low, high].every(Number.isFinite) && (value < low || value > high)) {
+    part[name] = value < low ? low : high;
+    // A count is a multiple of the share, and a sum one of the mean.
+    for (const of of ["count", "total"].filter((one) => one in part && one !== name)) {
+      part[of] = value === 0 ? null : (part[of] * part[name]) / value;
+    }
+  }
+  for (const inner of Object.values(part)) moveWithin(inner);
+}
+
 let askedDocument = "";
 
 /**
@@ -87,7 +107,9 @@ export async function ask(path) {
     // Revalidated by its ETag, so the worker does not compute an unchanged answer again.
     const answer = await fetch(path, { cache: "no-cache", headers, signal: stop.signal });
     noteDate(answer);
-    return await read(answer);
+    const body = await read(answer);
+    moveWithin(body);
+    return body;
   } finally {
     clearTimeout(timer);
   }
@@ -122,9 +144,10 @@ export function askAbout(collection, attribute) {
  * @param {string} name
  * @param {Span} span
  * @param {[string, string][]} options
+ * @param {"estimate" | "change"} [what]
  */
-export function estimatePath(name, span, options) {
+export function estimatePath(name, span, options, what = "estimate") {
   const query = new URLSearchParams([["start", span.start], ["end", span.end], ...options]);
   if (about.attribute && name === about.collection) query.set("attribute", about.attribute);
-  return `${collectionPath(name)}/estimate?${query}`;
+  return `${collectionPath(name)}/${what}?${query}`;
 }

@@ -46,6 +46,10 @@ function momentsOf({ method = "", final }) {
     : "at one moment only: they are too narrow to be watched while the window is open";
 }
 
+/** What `ask` does to estimates. */
+export const WITHIN =
+  "Estimates are shown within their bounds; downloads have the unbiased ones, which may lie outside.";
+
 const WHOSE = new Map([["active", "the devices that were active, reporting or not"]]);
 
 /**
@@ -56,6 +60,6 @@ export function boundsText(estimate, together) {
   const level = confidenceText(estimate.confidence ?? 0);
   return (
     `Bounds hold with ${level} confidence ${together}, ${momentsOf(estimate)} ` +
-    `(method ${estimate.method}, for ${WHOSE.get(estimate.estimand ?? "") ?? `the ${estimate.estimand}`}).`
+    `(method ${estimate.method}, for ${WHOSE.get(estimate.estimand ?? "") ?? `the ${estimate.estimand}`}). ${WITHIN}`
   );
 }

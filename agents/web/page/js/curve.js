@@ -15,7 +15,7 @@ import { along, pointAt } from "./charts/tooltip.js";
 /** @typedef {import("./types.js").QuantileEntry} QuantileEntry */
 /** @typedef {import("./types.js").Shown} Shown */
 /** @typedef {{title: string, x: number[], ranges: import("./types.js").RangeEntry[], quantiles: QuantileEntry[], domain: Domain, before: Before | null}} Curve */
-/** @typedef {{name: string, ranges: import("./types.js").RangeEntry[], changes: import("./views/first.js").Told[]}} Before Another window, and the changes of quantiles since it, by `p`. */
+/** @typedef {{name: string, ranges: import("./types.js").RangeEntry[], changes: import("./views/changes.js").Told[]}} Before Another window, and the changes of quantiles since it, by `p`. */
 
 const TALL = 360; // Pixels.
 
@@ -34,21 +34,18 @@ export function placesOf(size, most) {
 }
 
 /**
- * Return a window's estimates of the ranges up to `places` and of quantiles, with `more` options.
+ * Return a window's estimates of the ranges up to `places`, with `more` options.
  *
  * @param {Shown} shown
  * @param {number[]} places
- * @param {string[]} quantiles
  * @param {[string, string][]} more
  * @returns {Promise<Estimate>}
  */
-export function askCurve({ collection, window }, places, quantiles, more) {
+export function askCurve({ collection, window }, places, more) {
   const { name, domain } = collection;
   /** @type {[string, string][]} */
   const ranges = places.map((place) => ["range", rangeUpTo(domain, place)]);
-  /** @type {[string, string][]} */
-  const asked = quantiles.map((p) => ["quantile", p]);
-  return ask(estimatePath(name, window.window, [["top", "0"], ...more, ...ranges, ...asked]));
+  return ask(estimatePath(name, window.window, [["top", "0"], ...more, ...ranges]));
 }
 
 /**
@@ -87,7 +84,7 @@ export function drawCurve(name, title, domain, places, estimate, bounded = false
     across: quantiles.flatMap((one) =>
       whiskerOf(one).map((whisker) => ({ ...whisker, label: saidOf(one), open: !final })),
     ),
-    extent: hundredOrMore([...ranges, ...(before?.ranges ?? [])]),
+    extent: [0, 100],
   });
   host.setAttribute("role", "application");
   host.setAttribute(
@@ -118,7 +115,7 @@ export function drawCurve(name, title, domain, places, estimate, bounded = false
     /** @type {HTMLTableElement} */ (element(`${name}-quantile-rows`)),
     quantiles,
     domain,
-    before,
+    before?.changes,
   );
   curves.set(host, { title, x, ranges, quantiles, domain, before });
   pointAt(host, pointedOf(host, x));
@@ -172,17 +169,6 @@ function pointedOf(host, x) {
     },
     tip: tipOf,
   };
-}
-
-/**
- * From 0 to 100%, and as far beyond as unbiased shares go.
- *
- * @param {import("./types.js").Entry[]} ranges
- * @returns {[number, number]}
- */
-function hundredOrMore(ranges) {
-  const ends = ranges.flatMap(({ share, low, high }) => [share ?? 0, low ?? 0, high ?? 0]);
-  return [100 * Math.min(0, ...ends), 100 * Math.max(1, ...ends)];
 }
 
 /**

@@ -15,7 +15,6 @@ import {
   meanText,
   percentText,
   pointsText,
-  tickText,
   UNDEFINED,
 } from "./format.js";
 import { changeCell } from "./views/changes.js";
@@ -25,13 +24,9 @@ import { quantileTitle } from "./series.js";
 /** @typedef {import("./types.js").Entry} Entry */
 /** @typedef {import("./types.js").MeanEntry} MeanEntry */
 /** @typedef {import("./types.js").QuantileEntry} QuantileEntry */
+/** @typedef {import("./views/changes.js").Told} Told */
 /** @typedef {import("./table.js").Column} Column */
 /** @typedef {import("./table.js").Child} Child */
-
-/** @param {number | null} forged */
-function neededText(forged) {
-  return forged === null ? "no number" : number(countText(forged), forged);
-}
 
 /**
  * Fill a table with shares, and with sums of weights if devices report any.
@@ -40,12 +35,13 @@ function neededText(forged) {
  * @param {string} what The title of the names.
  * @param {{name: string, entry: Entry}[]} rows
  * @param {boolean} final
- * @param {import("./views/changes.js").Changes | null} [changes] Since another window.
+ * @param {Map<string, import("./views/changes.js").Change & {was?: Entry}> | null} [changes] Since another window.
  */
 export function fillEntries(table, what, rows, final, changes = null) {
   const entries = rows.map(({ entry }) => entry);
   const decimals = decimalsFor(entries);
-  const before = [...(changes?.values() ?? [])].flatMap(({ was }) => (was ? [was] : []));
+  const judged = rows.flatMap(({ name }) => changes?.get(name) ?? []);
+  const before = judged.flatMap(({ was }) => (was ? [was] : []));
   const scale = scaleOf([...entries, ...before]);
   const weighed = entries.some(({ weight }) => weight);
   /** @type {Column[]} */
@@ -53,10 +49,8 @@ export function fillEntries(table, what, rows, final, changes = null) {
     { title: what, kind: "name" },
     ...boundedColumns("share", scaleTicks(scale, "%")),
     { title: "count", kind: "more" },
-    { title: "per forged report", kind: "more" },
-    { title: "forgeries needed", kind: "more" },
   ];
-  const around = scaleAround([...(changes?.values() ?? [])]);
+  const around = scaleAround(judged);
   if (changes) {
     const ticks = scaleTicks(around, "", true);
     columns.splice(
@@ -78,8 +72,6 @@ export function fillEntries(table, what, rows, final, changes = null) {
         name,
         ...boundedCells(entry, percent, scale, final, changes?.get(name)?.was),
         number(countText(entry.count), entry.count),
-        number(percentText(entry.influence, decimals + 1), entry.influence),
-        neededText(entry.forged),
       ];
       if (changes)
         cells.splice(
@@ -103,30 +95,42 @@ export function fillEntries(table, what, rows, final, changes = null) {
  * @param {HTMLTableElement} table
  * @param {MeanEntry[]} means
  * @param {boolean} final
+ * @param {Told[]} told Changes since another window, if any.
  */
-export function fillMeans(table, means, final) {
+export function fillMeans(table, means, final, told) {
   fillTable(
     table,
     [
       { title: "mean of", kind: "name" },
       ...boundedColumns("mean"),
+      ...(told.length ? [{ title: "change", kind: /** @type {const} */ ("change") }] : []),
       { title: "total", kind: "more" },
-      { title: "per forged report", kind: "more" },
-      { title: "forgeries needed", kind: "more" },
     ],
-    means.map(({ name, mean, total, low, high, influence, forged }) => {
+    means.map(({ name, mean, total, low, high }) => {
       const whisker = { share: mean, low, high };
       /** @param {number | null} value */
       const inUnit = (value) => meanText(value, whisker);
       return [
         name,
         ...boundedCells(whisker, inUnit, scaleOf([whisker]), final),
+        ...changeCells(told, `Mean ${name}`),
         number(countText(total), total),
-        number(influence === null ? UNDEFINED : tickText(influence, "", 2), influence),
-        neededText(forged),
       ];
     }),
   );
+}
+
+/**
+ * The cell of a change; none if nothing is compared.
+ *
+ * @param {Told[]} told
+ * @param {string} name
+ * @returns {Child[]}
+ */
+function changeCells(told, name) {
+  if (told.length === 0) return [];
+  const one = told.find((other) => other.name === name);
+  return [one ? changeCell(one.change, one.textOf, one.unit) : UNDEFINED];
 }
 
 /**
@@ -135,9 +139,9 @@ export function fillMeans(table, means, final) {
  * @param {HTMLTableElement} table
  * @param {QuantileEntry[]} quantiles
  * @param {import("./types.js").Domain} domain
- * @param {import("./curve.js").Before | null} [before]
+ * @param {Told[]} [told] Changes since another window, if any.
  */
-export function fillQuantiles(table, quantiles, domain, before = null) {
+export function fillQuantiles(table, quantiles, domain, told = []) {
   fillTable(
     table,
     [
@@ -145,15 +149,12 @@ export function fillQuantiles(table, quantiles, domain, before = null) {
       { title: "value" },
       { title: "low" },
       { title: "high" },
-      ...(before ? [{ title: "change" }] : []),
+      ...(told.length ? [{ title: "change" }] : []),
     ],
-    quantiles.map(({ p, value, low, high }) => {
-      const told = before?.changes.find(({ name }) => name === quantileTitle(p));
-      return [
-        number(`${Number((100 * p).toPrecision(6))}%`, p),
-        ...[value, low, high].map((label) => labelText(label, domain)),
-        ...(before ? [told ? changeCell(told.change, told.textOf) : UNDEFINED] : []),
-      ];
-    }),
+    quantiles.map(({ p, value, low, high }) => [
+      number(`${Number((100 * p).toPrecision(6))}%`, p),
+      ...[value, low, high].map((label) => labelText(label, domain)),
+      ...changeCells(told, quantileTitle(p)),
+    ]),
   );
 }

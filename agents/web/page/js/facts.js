@@ -2,6 +2,7 @@
 
 import { element, figure, say } from "./dom.js";
 import { countText, spanText, spanTextUtc, waitingText } from "./format.js";
+import { fillChip, windowStateOf } from "./state.js";
 import { forgetProof, isProved } from "./views/proof.js";
 
 /** @typedef {import("./types.js").Estimate} Estimate */
@@ -50,13 +51,13 @@ function mergedText({ blocks, names }) {
  * @param {Shown} shown
  * @param {Estimate | null} estimate
  */
-export function drawFacts({ collection, window, compared, status }, estimate) {
+export function drawFacts(shown, estimate) {
+  const { collection, window, compared, status } = shown;
   const final = estimate?.final ?? window.final;
   const n = estimate?.n ?? window.n;
   element("facts").hidden = false;
-  const state = element("state");
-  say(state, final ? "Final" : "Provisional");
-  state.className = final ? "badge final" : "badge open";
+  const withheld = estimate ? estimate.withheld : n < collection.minimum;
+  fillChip(element("state"), windowStateOf(shown, final, withheld));
   const span = estimate?.span ? `, applies to ${spanText(estimate.span)}` : "";
   const merged = estimate?.merged ? `, ${mergedText(estimate.merged)} shown only together` : "";
   const about = estimate?.attribute
@@ -70,7 +71,6 @@ export function drawFacts({ collection, window, compared, status }, estimate) {
   tile("n", n);
   tile("late", estimate?.late ?? window.late);
   tile("rejected", status.rejected);
-  const withheld = estimate ? estimate.withheld : n < collection.minimum;
   const { waiting } = estimate ?? {};
   element("withheld").hidden = !withheld && !waiting;
   const least = countText(collection.minimum);

@@ -80,6 +80,10 @@ export function countText(value) {
   return WHOLE.format(Math.round(value)).replace("-", "−");
 }
 
+/** @param {number} forged */
+export const forgedText = (forged) =>
+  `${countText(forged)} forged ${forged === 1 ? "report" : "reports"}`;
+
 /**
  * Return how many reports wait, and what for.
  *

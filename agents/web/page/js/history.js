@@ -59,3 +59,25 @@ export async function estimatesOf(collection, windows, asked, current) {
   await Promise.all(Array.from({ length: AT_ONCE }, work));
   return found;
 }
+
+/**
+ * Windows that are shown only together have the numbers of one span: it is one entry, as wide.
+ *
+ * @param {WindowState[]} windows Oldest first.
+ * @param {Estimate[]} estimates One per window.
+ */
+export function spansOnce(windows, estimates) {
+  /** @type {{windows: WindowState[], estimates: Estimate[], parts: WindowState[][]}} */
+  const once = { windows: [], estimates: [], parts: [] };
+  windows.forEach((window, at) => {
+    const { span, withheld, n } = estimates[at];
+    if (span && !withheld && once.windows.at(-1)?.window.start === span.start) {
+      once.parts[once.parts.length - 1].push(window);
+      return;
+    }
+    once.windows.push(span && !withheld ? { ...window, window: span, n } : window);
+    once.estimates.push(estimates[at]);
+    once.parts.push([window]);
+  });
+  return once;
+}

@@ -34,7 +34,8 @@ import { comparedWindow, pickWindow, startWindows, windowsOf } from "./windows.j
 
 const GONE = 410;
 const LISTS = /** @type {const} */ (["top", "method", "measure"]); // With fixed options.
-const VIEWS = [valuesView, crossedView, mapView, cdfView, timeView, privacyView, healthView];
+// A collection opens on the first that fits: what single cells of a grid or bins of a line have is noise.
+const VIEWS = [mapView, cdfView, valuesView, crossedView, timeView, privacyView, healthView];
 
 let turn = 0; // Counts choices: a slow answer must not overwrite the answer to a later choice.
 let followed = "";
@@ -47,7 +48,6 @@ let showTab = () => {};
 /** @param {boolean} streaming */
 function tellLive(streaming) {
   say(element("live"), streaming ? "Live" : "Polling");
-  element("live").className = streaming ? "pill live" : "pill";
 }
 
 /** @param {string} text */

@@ -34,8 +34,23 @@ const UNITS = {
   population: "share of population",
   active: "share of active devices",
 };
+const QUANTILES = [0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95];
+const MOST_VALUES_OF_QUANTILES = 4096;
 export const MOST_LINES = 4;
 export const MOST_VALUES_LISTED = 200;
+
+/**
+ * The quantiles that all views ask for, as options: one family, so that each has the same bounds
+ * wherever it is shown.
+ *
+ * @param {import("./types.js").Collection} collection
+ * @returns {[string, string][]}
+ */
+export function quantileOptions({ domain, quantiles, values }) {
+  if (!domain.ordered || domain.shape.length > 1) return [];
+  const few = values <= MOST_VALUES_OF_QUANTILES ? QUANTILES : [];
+  return (quantiles.length ? quantiles : few).map((p) => ["quantile", String(p)]);
+}
 
 /**
  * @param {WindowState} window

@@ -6,14 +6,22 @@ const NAMESPACE = "http://www.w3.org/2000/svg";
 const [WIDTH, HEIGHT] = [100, 30]; // Stretched to the cell, without stretching strokes.
 
 /**
- * @param {Point[]} points Oldest first; windows without a number are left out.
+ * @param {Point[]} points Oldest first; those without a number are left out, and spans are as wide as
+ *   the windows that are shown only together.
  * @returns {SVGElement | string}
  */
 export function spark(points) {
-  const known = points.flatMap(({ window, middle, low, high }) =>
+  const spans = points.map(({ window: { window } }) => [window.start, window.end].map(Date.parse));
+  const size = Math.min(...spans.map(([start, end]) => end - start));
+  const known = points.flatMap(({ middle, low, high }, at) =>
     middle === null || low === null || high === null
       ? []
-      : [{ time: Date.parse(window.window.start), middle, low, high }],
+      : [...new Set([spans[at][0], spans[at][1] - size])].map((time) => ({
+          time,
+          middle,
+          low,
+          high,
+        })),
   );
   if (known.length < 2) return "";
   const [first, last] = [known[0], known[known.length - 1]];

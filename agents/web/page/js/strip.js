@@ -8,6 +8,7 @@ import { clockText, countText, spanTextUtc } from "./format.js";
 /** @typedef {import("./types.js").WindowState} WindowState */
 
 const MOST = 48;
+const TITLES = { open: "open", final: "final", withheld: "too few to be shown by themselves" };
 
 /**
  * Draw the bars, changing them in place. An older window is shown in the middle.
@@ -25,7 +26,7 @@ export function drawStrip({ collection, windows, window, compared }) {
     const chosen = one === window ? " shown" : one === compared ? " compared" : "";
     Object.assign(bar, {
       className: `${state}${chosen}`,
-      title: `${spanTextUtc(one.window)}: ${countText(one.n)} reports, ${state}`,
+      title: `${spanTextUtc(one.window)}: ${countText(one.n)} reports, ${TITLES[state]}`,
     });
     const { dataset, style } = /** @type {HTMLElement} */ (bar);
     dataset.to = one.window.start;

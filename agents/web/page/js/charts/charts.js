@@ -16,17 +16,19 @@ import { FONT, ticksOf, timeText, widthOf } from "./ticks.js";
  * @property {[string, string]} [label] At its end: a name, and small print.
  * @property {boolean} [dashed] Without its bounds.
  */
-/** @typedef {{x: number, kind: "open" | "withheld", text: string}} Column */
+/** @typedef {{x: number, wide: number, kind: "open" | "withheld", text: string}} Column */
 /** @typedef {{y: number, low: number, middle: number, high: number, label?: string, open?: boolean}} Whisker */
 /**
  * @typedef {object} Chart
  * @property {number[]} x Seconds, if they are times.
  * @property {string} [zone] Whose days and hours are drawn; by default UTC.
  * @property {number} [step] Between times; other values are not equally far apart.
+ * @property {number[]} [wide] Steps that each point stands for, if not one.
  * @property {boolean[]} [final] Other points are hollow, with a dashed whisker.
  * @property {[number, number]} extent Of y.
  * @property {Line[]} lines
  * @property {number[]} [bars] In place of lines.
+ * @property {boolean[]} [hatched] Bars of too few reports to be shown.
  * @property {Column[]} [columns] Steps that are marked as a whole.
  * @property {Whisker[]} [across] Horizontal whiskers.
  * @property {number} height Pixels.
@@ -146,9 +148,11 @@ function dataOf({ x, extent }) {
  * @param {Chart} chart
  * @returns {[number, number]}
  */
-function spanOf({ x, step = 0, across = [] }) {
-  const ends = [...x, ...across.flatMap(({ low, high }) => [low, high])];
-  const [low, high] = [Math.min(...ends) - step / 2, Math.max(...ends) + step / 2];
+function spanOf({ x, step = 0, wide, across = [] }) {
+  /** @param {number} side */
+  const sides = (side) => x.map((value, at) => value + (side * step * (wide?.[at] ?? 1)) / 2);
+  const ends = [...sides(-1), ...sides(1), ...across.flatMap(({ low, high }) => [low, high])];
+  const [low, high] = [Math.min(...ends), Math.max(...ends)];
   return low < high ? [low, high] : [low - 0.5, high + 0.5];
 }
 

@@ -57,15 +57,16 @@ export function drawMarks(plot, chart) {
  * @param {Frame} frame
  */
 function drawColumns(pen, { x, step = 1, columns = [] }, { atX, left, right, top, bottom }) {
-  const wide = 0.9 * (atX(x[0] + step) - atX(x[0]));
+  const each = atX(x[0] + step) - atX(x[0]);
   /** @type {Record<string, [string | CanvasPattern, string]>} Ground and ink. */
   const inks = {
     open: [colour("open-ground"), colour("open")],
     withheld: [hatch(pen), colour("faint")],
   };
   let written = left;
-  for (const { x: middle, kind, text } of columns) {
+  for (const { x: middle, wide: steps, kind, text } of columns) {
     const [ground, ink] = inks[kind];
+    const wide = (steps - 0.1) * each;
     pen.fillStyle = ground;
     pen.fillRect(atX(middle) - wide / 2, top, wide, bottom - top);
     const width = widthOf([text]);
@@ -82,13 +83,14 @@ function drawColumns(pen, { x, step = 1, columns = [] }, { atX, left, right, top
  * @param {Chart} chart
  * @param {Frame} frame
  */
-function drawBars(pen, { x, step = 1, bars = [], final = [] }, { atX, atY, bottom }) {
+function drawBars(pen, { x, step = 1, bars = [], final = [], hatched = [] }, { atX, atY, bottom }) {
   const wide = 0.7 * (atX(x[0] + step) - atX(x[0]));
-  pen.fillStyle = colour("quiet");
+  const [solid, lines] = [colour("quiet"), hatch(pen)];
   pen.strokeStyle = colour("mark");
   bars.forEach((value, at) => {
     const [from, high] = [atX(x[at]) - wide / 2, atY(value)];
     const to = from + wide;
+    pen.fillStyle = hatched[at] ? lines : solid;
     if (final[at]) pen.fillRect(from, high, wide, bottom - high);
     else
       stroke(
@@ -134,7 +136,7 @@ function drawLine(
   aside,
   { atX, atY },
 ) {
-  const { x, step, final = [] } = chart;
+  const { x, step, wide = [], final = [] } = chart;
   if (dashed) {
     pen.strokeStyle = colour(name);
     pen.lineWidth = 1.5;
@@ -142,15 +144,18 @@ function drawLine(
     stroke(pen, /** @type {[number, number][]} */ (known), [5, 4]);
     return;
   }
-  /** @typedef {{x: number, low: number, middle: number, high: number, at: number, open: boolean}} Spot */
+  /** @typedef {{x: number, half: number, low: number, middle: number, high: number, at: number, open: boolean}} Spot */
   const spots = x.flatMap((value, at) => {
     const [l, m, h] = [low[at], middle[at], high[at]];
     if (l === null || m === null || h === null) return [];
     const open = final[at] === false;
-    return [
-      { x: atX(value) + (open ? aside : 0), low: atY(l), middle: atY(m), high: atY(h), at, open },
-    ];
+    const x = atX(value) + (open ? aside : 0);
+    // From the first to the last window of a span.
+    const half = (atX(value + (step ?? 0) * ((wide[at] ?? 1) - 1)) - atX(value)) / 2;
+    return [{ x, half, low: atY(l), middle: atY(m), high: atY(h), at, open }];
   });
+  /** @param {number} at Half of the steps of a span, and of those between windows. */
+  const reach = (at) => ((step ?? 0) * (wide[at] ?? 1)) / 2;
   /** @type {Spot[][]} Runs of final points, each next to the other. */
   const runs = [];
   spots.forEach((spot, place) => {
@@ -158,29 +163,35 @@ function drawLine(
     const near =
       before &&
       before.at === spot.at - 1 &&
-      (step === undefined || x[spot.at] - x[before.at] < 1.5 * step);
+      (step === undefined ||
+        x[spot.at] - x[before.at] < reach(spot.at) + reach(before.at) + step / 2);
     if (near && !spot.open && !before.open) runs[runs.length - 1].push(spot);
     else runs.push([spot]);
   });
-  /** @param {Spot} spot @returns {[number, number]} */
-  const middleOf = (spot) => [spot.x, spot.middle];
+  /** @param {Spot} spot @returns {[number, number][]} */
+  const middleOf = ({ x, half, middle }) => [
+    [x - half, middle],
+    [x + half, middle],
+  ];
   const ink = colour(name);
   pen.strokeStyle = pen.fillStyle = ink;
   pen.lineJoin = "round";
   runs.forEach((run, place) => {
     pen.globalAlpha = 0.18;
     pen.beginPath();
-    for (const spot of run) pen.lineTo(spot.x, spot.high);
-    for (const spot of [...run].reverse()) pen.lineTo(spot.x, spot.low);
+    for (const { x, half, high } of run) for (const way of [-half, half]) pen.lineTo(x + way, high);
+    for (const { x, half, low } of [...run].reverse())
+      for (const way of [half, -half]) pen.lineTo(x + way, low);
     pen.fill();
     pen.globalAlpha = 1;
     pen.lineWidth = 2;
-    stroke(pen, run.map(middleOf));
+    stroke(pen, run.flatMap(middleOf));
     pen.lineWidth = 1.5;
     const [first] = run;
     const before = runs[place - 1]?.at(-1);
-    if (before) stroke(pen, [middleOf(before), middleOf(first)], first.open ? [5, 4] : [1.5, 4]);
-    if (run.length === 1 && shape)
+    if (before)
+      stroke(pen, [middleOf(before)[1], middleOf(first)[0]], first.open ? [5, 4] : [1.5, 4]);
+    if (run.length === 1 && shape && !first.half)
       stroke(
         pen,
         [

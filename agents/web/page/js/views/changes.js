@@ -1,67 +1,89 @@
-// Differences between two windows, and the leading value, as far as simultaneous bounds show them.
+// What has changed between two spans, as the worker judges it, and the leading value.
 
 import { ask, estimatePath } from "../api.js";
+import { labelOf, numberOf } from "../axis.js";
 import { figure, make } from "../dom.js";
-import { countText, decimalsFor, labelText, percentText } from "../format.js";
+import {
+  countText,
+  decimalsFor,
+  labelText,
+  percentText,
+  pointsText,
+  spanTextUtc,
+  tickText,
+} from "../format.js";
+import { quantileOptions, quantileTitle } from "../series.js";
 
 /** @typedef {import("../types.js").Collection} Collection */
-/** @typedef {import("../types.js").Estimate} Estimate */
+/** @typedef {import("../types.js").ChangeAnswer} ChangeAnswer */
+/** @typedef {import("../types.js").Span} Span */
 /** @typedef {import("../types.js").ValueEntry} ValueEntry */
-/** @typedef {import("../types.js").WindowState} WindowState */
-/** @typedef {{value: number, low: number, high: number, was?: ValueEntry}} Change */
-/** @typedef {Map<string, Change>} Changes By the text of a label. */
+/** @typedef {{value: number, low: number, high: number, told: "rose" | "fell" | null}} Change */
+/** @typedef {{name: string, change: Change, textOf: (difference: number) => string, unit: string}} Told */
 
 const MOST_NAMED = 3;
-
-/** @param {Collection} collection @returns {string} The confidence with half of its error. */
-export const halfError = ({ confidence }) => String(Number(((1 + confidence) / 2).toPrecision(12)));
+const MOST_VALUES = 1000; // With more, those that differ most are listed.
 
 /**
- * The differences of all shares. Each window gets half of the error, so that all bounds of both
- * windows hold at once, and so do those of the differences, even if devices repeat their randomness.
+ * Ask how the population has changed: bounds are of the differences, all of one answer at once.
  *
  * @param {Collection} collection
- * @param {WindowState} window
- * @param {WindowState} before
+ * @param {Span} span
+ * @param {Span} before
  * @param {string} method
- * @returns {Promise<Changes | null>}
+ * @returns {Promise<ChangeAnswer>}
  */
-export async function changesOf(collection, window, before, method) {
-  const confidence = halfError(collection);
-  const [now, then] = await Promise.all(
-    [window, before].map(async (one) => {
-      /** @type {Estimate} */
-      const estimate = await ask(
-        estimatePath(collection.name, one.window, [
-          ["top", "all"],
-          ["simultaneous", "true"],
-          ["confidence", confidence],
-          ["method", one.final ? collection.method : method],
-        ]),
+export function askChange(collection, span, before, method) {
+  /** @type {[string, string][]} */
+  const options = [
+    ["before_start", before.start],
+    ["before_end", before.end],
+    ["top", collection.values <= MOST_VALUES ? "all" : "20"],
+    ["method", method.startsWith("profile") ? "padded" : method], // Profile bounds are single.
+    ...quantileOptions(collection),
+  ];
+  return ask(estimatePath(collection.name, span, options, "change"));
+}
+
+/**
+ * All that an answer judges, by the titles of series: values, ranges, quantiles and means.
+ *
+ * @param {ChangeAnswer} answer
+ * @param {Collection} collection
+ * @returns {Told[]} Without what is undefined.
+ */
+export function changesIn({ values = [], ranges = [], quantiles = [], linear = [] }, { domain }) {
+  const size = stepOf(domain);
+  const all = [
+    ...ranges.map((one) => ({ ...one, name: one.name, unit: " points" })),
+    ...quantiles.map(({ p, steps, low, high, told }) => {
+      const [change, from, to] = [steps, low, high].map((one) =>
+        one === null ? null : one * size,
       );
-      return estimate;
+      return { name: quantileTitle(p), change, low: from, high: to, told, unit: "" };
     }),
-  );
-  if (now.withheld || then.withheld) return null;
-  const old = new Map(
-    (then.distribution ?? []).map((one) => [labelText(one.value, collection.domain), one]),
-  );
-  /** @type {Changes} */
-  const found = new Map();
-  for (const entry of now.distribution ?? []) {
-    const name = labelText(entry.value, collection.domain);
-    const was = old.get(name);
-    if (!was || entry.share === null || was.share === null) continue;
-    if (entry.low === null || entry.high === null || was.low === null || was.high === null)
-      continue;
-    const value = entry.share - was.share;
-    found.set(name, { value, low: entry.low - was.high, high: entry.high - was.low, was });
-  }
-  return found;
+    ...linear.map((one) => ({ ...one, name: `Mean ${one.name}`, unit: "" })),
+    ...values.map((one) => ({ ...one, name: labelText(one.value, domain), unit: " points" })),
+  ];
+  return all.flatMap(({ name, change: value, low, high, told, unit }) => {
+    if (value === null || low === null || high === null) return [];
+    const decimals = decimalsFor([{ low, high }]);
+    /** @param {number} one */
+    const textOf = (one) =>
+      unit ? pointsText(one, decimals) : `${one > 0 ? "+" : ""}${tickText(one, "", 3)}`;
+    return [{ name, change: { value, low, high, told }, textOf, unit }];
+  });
+}
+
+/** @param {import("../types.js").Domain} domain Returns how far a value is from the next. */
+function stepOf(domain) {
+  if (!domain.ordered || domain.shape[0] < 2) return 1;
+  const [first, second] = [0, 1].map((place) => numberOf(labelOf(domain, 0, place), "high"));
+  return Number(((second ?? 1) - (first ?? 0)).toPrecision(12));
 }
 
 /** @param {Change} change */
-export const isShown = ({ low, high }) => low > 0 || high < 0;
+export const isShown = ({ told }) => told !== null;
 
 /**
  * @param {Change | undefined} change
@@ -70,14 +92,13 @@ export const isShown = ({ low, high }) => low > 0 || high < 0;
  */
 export function changeCell(change, textOf, unit = "") {
   if (!change) return "";
-  const { value, low, high } = change;
+  const { value, low, high, told } = change;
   const bounds = `${textOf(low)} to ${textOf(high)}${unit}`;
-  const rose = low > 0;
-  const said = isShown(change)
+  const said = told
     ? make(
         "span",
-        { className: rose ? "rose" : "fell" },
-        `${rose ? "▲" : "▼"} changed by `,
+        { className: told },
+        `${told === "rose" ? "▲" : "▼"} changed by `,
         figure(`${textOf(value)}${unit}`, value),
       )
     : make("span", {}, "no difference shown");
@@ -90,27 +111,36 @@ export const listText = (names, most = MOST_NAMED) =>
     ? names.join(names.length === 2 ? " and " : ", ")
     : `${names.slice(0, most).join(", ")} and ${countText(names.length - most)} more`;
 
-/** @param {Changes | null} changes */
-export function changedText(changes) {
-  if (!changes) return "";
-  const shown = [...changes].filter(([, change]) => isShown(change));
-  if (shown.length === 0) return `No difference is shown for any of ${countText(changes.size)}.`;
-  const rose = shown.filter(([, { low }]) => low > 0).map(([name]) => name);
-  const fell = shown.filter(([, { high }]) => high < 0).map(([name]) => name);
+/**
+ * @param {ChangeAnswer | null} answer
+ * @param {Told[]} told What is judged in it.
+ */
+export function changedText(answer, told) {
+  if (!answer) return "";
+  if (answer.withheld) return `Nothing is compared: ${answer.reason}.`;
+  /** @param {string} how */
+  const names = (how) => told.filter(({ change }) => change.told === how).map(({ name }) => name);
+  const [rose, fell] = [names("rose"), names("fell")];
+  const rest = told.length - rose.length - fell.length;
+  const many = countText(rest);
+  if (rest === told.length) return many === "0" ? "" : `No difference is shown for any of ${many}.`;
   const said = [rose.length && `${listText(rose)} rose`, fell.length && `${listText(fell)} fell`];
-  const rest = changes.size - shown.length;
-  const others = rest ? `; no difference is shown for the other ${countText(rest)}` : "";
+  const others = rest ? `; no difference is shown for the other ${many}` : "";
   return `${said.filter(Boolean).join(", ")}${others}.`;
 }
 
-/**
- * The estimate, moved into its bounds: it may be below 0 or, because of its own noise, above the
- * exactly known share of its block; bounds are neither.
- *
- * @param {import("../types.js").Entry} entry
- */
-export const within = ({ share, low, high }) =>
-  share === null || low === null || high === null ? share : Math.min(Math.max(share, low), high);
+/** @type {Record<string, string>} What is assumed of the devices of two spans. */
+const DEVICES = {
+  different: "no device reports in both",
+  fresh: "a device may report in both, with other noise",
+  held: "a device may send the same noise in both, so that distances add up",
+};
+
+/** @param {ChangeAnswer} answer What its bounds are. */
+export const changeBoundsText = ({ before, estimand, devices }) =>
+  `Changes since ${spanTextUtc(before.span ?? before.window)} are of the ${estimand}, with sampling ` +
+  `error, and their bounds hold for all of them together (${DEVICES[devices ?? "fresh"]}). ` +
+  "“No difference shown” is no proof that there is none.";
 
 /**
  * Name the leading value, but only if its lower bound is above all others' upper bounds.
@@ -126,8 +156,9 @@ export function leaderText(distribution, { values, domain }) {
   /** @param {number | null} share */
   const percent = (share) => percentText(share, decimals);
   const bounds = `${percent(first.low).replace("%", "")} to ${percent(first.high)}`;
-  const said = `${percent(within(first))} (${bounds}).`;
+  const said = `${percent(first.share)} (${bounds}).`;
   if (others.some(({ high }) => high === null || high >= least)) {
+    if (domain.ordered) return "No value is told from all others.";
     return `No clear leader: ${labelText(first.value, domain)} has ${said}`;
   }
   const verb = distribution.length < values ? "has the largest estimate," : "leads with";

@@ -2,40 +2,28 @@
 // last.
 
 import { clockText } from "../format.js";
-import { estimatesOf } from "../history.js";
-import { MOST_LINES, titled } from "../series.js";
-import { halfError, isShown, listText } from "./changes.js";
-import { changeOf } from "./first.js";
+import { MOST_LINES } from "../series.js";
+import { askChange, changesIn, isShown, listText } from "./changes.js";
 
 /** @typedef {import("../types.js").Estimate} Estimate */
-/** @typedef {import("../types.js").WindowState} WindowState */
 
 /**
- * Each window gets half of the error, for all that could have been picked together.
- *
  * @param {import("../types.js").Collection} collection
- * @param {WindowState[]} windows
- * @param {Estimate[]} estimates One per window.
+ * @param {Estimate[]} estimates Oldest first.
  * @param {string[]} titles Of the lines that are drawn.
- * @param {[string, string][]} asked
- * @param {() => boolean} current
  */
-export async function courseText(collection, windows, estimates, titles, asked, current) {
-  const finals = windows.filter((_, at) => estimates[at].final && !estimates[at].withheld);
-  const ends = [...new Set([finals.at(0), finals.at(-1)])].flatMap((one) => one ?? []);
-  if (ends.length === 0) return "No final window has numbers yet.";
-  const since = `Since ${clockText(ends[0].window.start)}`;
-  if (ends.length === 1)
+export async function courseText(collection, estimates, titles) {
+  const finals = estimates.filter(({ final, withheld }) => final && !withheld);
+  const spans = finals.flatMap(({ span, window }) => span ?? window ?? []);
+  const [first, last] = [spans.at(0), spans.at(-1)];
+  if (!first || !last) return "No final window has numbers yet.";
+  const since = `Since ${clockText(first.start)}`;
+  if (Date.parse(last.start) < Date.parse(first.end))
     return `${since} no other final window has numbers: nothing to compare yet.`;
   if (titles.length === 0) return "";
-  const half = await estimatesOf(
-    collection,
-    ends,
-    [...asked, ["confidence", halfError(collection)]],
-    current,
-  );
-  if (!current()) return "";
-  const told = titled(collection, ends, half, titles).flatMap(changeOf);
+  const answer = await askChange(collection, last, first, collection.method);
+  if (answer.withheld) return `${since} nothing is compared: ${answer.reason}.`;
+  const told = changesIn(answer, collection).filter(({ name }) => titles.includes(name));
   const moved = told.filter(({ change }) => isShown(change)).map(movedText);
   const others = told.filter(({ change }) => !isShown(change)).map(({ name }) => name);
   const same = listText(others, MOST_LINES);
@@ -43,7 +31,7 @@ export async function courseText(collection, windows, estimates, titles, asked, 
   return `${since} ${listText(moved, MOST_LINES)}${same && `; ${same}: no difference shown`}.`;
 }
 
-/** @param {import("./first.js").Told} told */
+/** @param {import("./changes.js").Told} told */
 function movedText({ name, change, textOf, unit }) {
   const rose = change.low > 0;
   const [low, high] = rose ? [change.low, change.high] : [-change.high, -change.low];

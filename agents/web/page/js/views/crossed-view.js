@@ -3,7 +3,7 @@
 import { ask, estimatePath } from "../api.js";
 import { boundsText } from "../bounds.js";
 import { element, figure, make, say } from "../dom.js";
-import { countText, decimalsFor, labelText, percentText } from "../format.js";
+import { countText, decimalsFor, forgedText, labelText, percentText } from "../format.js";
 import { onKeys, PLACES } from "../shell/keys.js";
 import { leaderText } from "./changes.js";
 import { end, pointAt, show } from "../charts/tooltip.js";
@@ -204,6 +204,6 @@ function tipOf(cell) {
     title: `${names[0]} ${down[row]}, ${names[1]} ${across[column]}`,
     more: `some ${countText(count)} reports`,
     rows: [{ name: "share", value: percent(share), bounds: [percent(low), " to ", percent(high)] }],
-    notes: forged === null ? [] : [`beyond its bounds with ${countText(forged)} forged reports`],
+    notes: forged === null ? [] : [`beyond its bounds with ${forgedText(forged)}`],
   };
 }

@@ -3,6 +3,7 @@
 import { boundsText } from "../bounds.js";
 import { askCurve, drawCurve, placesOf } from "../curve.js";
 import { element, say } from "../dom.js";
+import { quantileOptions } from "../series.js";
 
 /** @typedef {import("../types.js").Shown} Shown */
 
@@ -13,10 +14,9 @@ const MOST_PLACES = 24; // The bounds of each take the worker some 20 ms.
  * moment only, and an open window is watched.
  *
  * @param {Shown} shown
- * @param {string[]} quantiles
  * @param {() => boolean} current
  */
-export async function updateLikelihood(shown, quantiles, current) {
+export async function updateLikelihood(shown, current) {
   const { collection, window, method } = shown;
   const card = element("likelihood");
   if (!collection.likelihood || !window.final) {
@@ -25,7 +25,8 @@ export async function updateLikelihood(shown, quantiles, current) {
   }
   const { domain } = collection;
   const places = placesOf(domain.shape[0], MOST_PLACES);
-  const estimate = await askCurve(shown, places, quantiles, [
+  const estimate = await askCurve(shown, places, [
+    ...quantileOptions(collection),
     ["project", "likelihood"],
     ["method", method === "profile-exact" ? method : "profile"],
   ]);

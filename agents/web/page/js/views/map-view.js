@@ -5,7 +5,7 @@ import { labelOf } from "../axis.js";
 import { boundsText } from "../bounds.js";
 import { adjust, chosen } from "../choices.js";
 import { element, figure, make, say } from "../dom.js";
-import { areaText, countText, labelText, percentText } from "../format.js";
+import { areaText, countText, forgedText, labelText, percentText } from "../format.js";
 import { fitCursor, pointedPlace } from "./map-cursor.js";
 import { drawPicture, MARGIN, mayBeNone, painter, rangeOf, restOf } from "./map-picture.js";
 import { placesOf, sentenceOf, timesEven } from "./map-places.js";
@@ -262,4 +262,4 @@ function tipOf(cell) {
 }
 
 /** @param {number} forged */
-const neededText = (forged) => `beyond its bounds with ${countText(forged)} forged reports`;
+const neededText = (forged) => `beyond its bounds with ${forgedText(forged)}`;

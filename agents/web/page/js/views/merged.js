@@ -3,7 +3,6 @@
 import { boundedCells, boundedColumns, scaleOf, scaleTicks } from "../bars.js";
 import { areaText, countText, decimalsFor, percentText } from "../format.js";
 import { fillTable, number } from "../table.js";
-import { within } from "./changes.js";
 
 /** @typedef {import("../types.js").AreaEntry} AreaEntry */
 
@@ -13,7 +12,7 @@ export function standingText(areas) {
   const [first] = [...named].sort((a, b) => (b.share ?? 0) - (a.share ?? 0));
   if (!first) return "No area stands out from an even share of the whole.";
   const decimals = decimalsFor([first]);
-  const [share, low, high] = [within(first), first.low, first.high].map((one) =>
+  const [share, low, high] = [first.share, first.low, first.high].map((one) =>
     percentText(one, decimals),
   );
   const count = named.length === 1 ? "One area stands" : `${countText(named.length)} areas stand`;

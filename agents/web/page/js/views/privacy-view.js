@@ -2,7 +2,7 @@
 
 import { ask, estimatePath } from "../api.js";
 import { element, figure, make, say } from "../dom.js";
-import { countText, durationText, tickText, windowText } from "../format.js";
+import { countText, durationText, forgedText, tickText, windowText } from "../format.js";
 import { fillTable } from "../table.js";
 import { drawProof } from "./proof.js";
 import { drawSpent } from "./spent.js";
@@ -44,7 +44,7 @@ export function drawPrivacy(collection) {
   const [first, ...others] = privacy.protected;
   say(
     element("privacy-sum"),
-    `${first}${privacy.unprotected === null ? "" : " Not all values are protected: see below."}`,
+    `${first.replace(/:$/, ".")}${privacy.unprotected === null ? "" : " Not all values are protected: see below."}`,
   );
   element("protected").replaceChildren(...others.map((sentence) => make("li", {}, sentence)));
   element("unprotected-part").hidden = privacy.unprotected === null;
@@ -148,8 +148,8 @@ function drawForgery({ influence = null, forged = null, withheld }) {
       ? []
       : [
           "The share that is moved most easily leaves its bounds with ",
-          figure(countText(forged), forged),
-          forged === 1 ? " forged report." : " forged reports.",
+          figure(forgedText(forged), forged),
+          ".",
         ]),
   );
 }

@@ -3,10 +3,11 @@
 import { drawChart, forgetChart, gutterOf, markChart, nearest, valueAt } from "../charts/charts.js";
 import { choose } from "../choices.js";
 import { element, make, say } from "../dom.js";
+import { WITHIN } from "../bounds.js";
 import { confidenceText, countText, labelText, spanText, tickText } from "../format.js";
-import { estimatesOf } from "../history.js";
+import { estimatesOf, spansOnce } from "../history.js";
 import { glyph, LOOKS } from "../charts/looks.js";
-import { extentOf, MOST_VALUES_LISTED, seriesOf, titled } from "../series.js";
+import { extentOf, MOST_VALUES_LISTED, quantileOptions, seriesOf, titled } from "../series.js";
 import { FONT, widthOf } from "../charts/ticks.js";
 import { along, pointAt } from "../charts/tooltip.js";
 import { courseText } from "./course.js";
@@ -22,7 +23,15 @@ import { valuesView } from "./values-view.js";
 /** @typedef {import("../types.js").Estimate} Estimate */
 /** @typedef {import("../types.js").Shown} Shown */
 /** @typedef {import("../types.js").WindowState} WindowState */
-/** @typedef {{collection: Collection, windows: WindowState[], estimates: Estimate[], series: Series[], window: WindowState}} Drawn */
+/**
+ * @typedef {object} Drawn
+ * @property {Collection} collection
+ * @property {WindowState[]} windows Or spans of those that are shown only together.
+ * @property {WindowState[][]} parts The windows of each.
+ * @property {Estimate[]} estimates
+ * @property {Series[]} series
+ * @property {WindowState} window The one that is shown in other views.
+ */
 
 const [TALL, LOW, REPORTS] = [340, 220, 130]; // Pixels of one panel, of each of several, of reports.
 
@@ -49,11 +58,13 @@ async function update({ collection, windows, window }, current) {
   const asked = /** @type {[string, string][]} */ ([
     ["top", collection.values <= MOST_VALUES_LISTED ? "all" : "0"],
     ["simultaneous", "true"],
+    ...quantileOptions(collection),
   ]);
-  const estimates = await estimatesOf(collection, last, asked, current);
+  const all = await estimatesOf(collection, last, asked, current);
   if (!current()) return null;
+  const { windows: spans, parts, estimates } = spansOnce(last, all);
   const titles = pickedLines(collection, estimates, offeredBy(collection, estimates));
-  const said = await courseText(collection, last, estimates, titles, asked, current);
+  const said = await courseText(collection, estimates, titles);
   if (!current()) return null;
   say(element("time-sum"), said);
   /** @param {boolean} final */
@@ -66,11 +77,11 @@ async function update({ collection, windows, window }, current) {
     `Bounds hold with ${confidenceText(collection.confidence)} confidence for each window by ` +
       "itself: in it for all values together, drawn or not, and likewise for all ranges, all " +
       `quantiles and all means (final windows: ${methodsOf(true)}; open ones: ${methodsOf(false)}). Rise and fall: the ` +
-      "first final window against the last. Times are UTC.",
+      `first final window against the last. Times are UTC. ${WITHIN}`,
   );
-  const series = titled(collection, last, estimates, titles);
-  draw({ collection, windows: last, estimates, series, window });
-  return estimates[last.indexOf(window)] ?? null;
+  const series = titled(collection, spans, estimates, titles);
+  draw({ collection, windows: spans, parts, estimates, series, window });
+  return all[last.indexOf(window)] ?? null;
 }
 
 /**
@@ -120,15 +131,18 @@ function draw(drawn) {
  * @param {Drawn} drawn
  * @returns {Chart[]}
  */
-function panelsOf({ collection, windows, estimates, series }) {
+function panelsOf({ collection, windows, parts, estimates, series }) {
   const units = [...new Set(series.map(({ unit }) => unit))];
-  const x = windows.map(timeOf);
+  const step = collection.window.hop_ms / 1000;
+  const x = parts.map(placeOf);
+  const wide = parts.map((part) => (timeOf(part[part.length - 1]) - timeOf(part[0])) / step + 1);
   const shared = {
     x,
-    step: collection.window.hop_ms / 1000,
+    step,
+    wide,
     zone: collection.window.timezone,
     final: windows.map(({ final }) => final),
-    columns: windows.flatMap((one, at) => columnOf(one, estimates[at])),
+    columns: windows.flatMap((one, at) => columnOf(one, x[at], wide[at], estimates[at])),
   };
   /** @type {Chart[]} */
   const charts = units.map((unit) => {
@@ -153,13 +167,18 @@ function panelsOf({ collection, windows, estimates, series }) {
       yText: (value) => tickText(value, scale === 100 ? "%" : ""),
     };
   });
-  const most = Math.max(1, ...windows.map(({ n }) => n));
+  const each = parts.flat();
+  const most = Math.max(1, ...each.map(({ n }) => n));
   charts.push({
     ...shared,
+    x: each.map(timeOf),
+    wide: undefined,
+    final: each.map(({ final }) => final),
     columns: undefined,
     extent: [0, 1.1 * most],
     lines: [],
-    bars: windows.map(({ n }) => n),
+    bars: each.map(({ n }) => n),
+    hatched: each.map(({ n }) => n < collection.minimum),
     height: REPORTS,
     xTitle: `start of the window (${collection.window.timezone})`,
     yTitle: "reports",
@@ -174,17 +193,21 @@ function panelsOf({ collection, windows, estimates, series }) {
 /** @param {WindowState} window */
 const timeOf = ({ window }) => Date.parse(window.start) / 1000;
 
+/** @param {WindowState[]} part The middle of the starts of windows. */
+const placeOf = (part) => (timeOf(part[0]) + timeOf(part[part.length - 1])) / 2;
+
 /**
  * @param {WindowState} window
+ * @param {number} x
+ * @param {number} wide
  * @param {Estimate} estimate
  * @returns {import("../charts/charts.js").Column[]}
  */
-function columnOf(window, { withheld, n, waiting }) {
-  const x = timeOf(window);
-  if (!withheld) return window.final ? [] : [{ x, kind: "open", text: "open" }];
+function columnOf(window, x, wide, { withheld, n, waiting }) {
+  if (!withheld) return window.final ? [] : [{ x, wide, kind: "open", text: "open" }];
   const more = waiting?.more;
   const of = more ? `: ${countText(n)} of ${countText(n + more)}` : "";
-  return [{ x, kind: "withheld", text: `withheld${of}` }];
+  return [{ x, wide, kind: "withheld", text: `withheld${of}` }];
 }
 
 /** @param {Series} series */
@@ -202,19 +225,20 @@ function newestText(series) {
  * @param {Drawn} drawn
  * @returns {import("../charts/tooltip.js").Pointed<string>}
  */
-function pointedOf(host, { collection, windows, estimates, series, window: shown }) {
+function pointedOf(host, { collection, windows, parts, estimates, series, window: shown }) {
   /** @param {WindowState | undefined} one */
   const comparable = (one) => one?.final && one !== shown && valuesView.compares?.(collection);
-  const starts = windows.map(({ window }) => window.start);
+  const starts = parts.map(([{ window }]) => window.start);
+  const places = parts.map(placeOf);
   const panels = /** @type {HTMLElement[]} */ ([...host.children]);
   return {
     at: ({ clientX }) => {
       const time = valueAt(panels[0], clientX);
-      return time === null ? null : starts[nearest(windows.map(timeOf), time)];
+      return time === null ? null : starts[nearest(places, time)];
     },
     move: (start, key) => along(starts, start, key, true),
     mark: (start) => {
-      const time = start === null ? null : Date.parse(start) / 1000;
+      const time = start === null ? null : (places[starts.indexOf(start)] ?? null);
       const [box] = panels.map((panel) => markChart(panel, time));
       return box;
     },
@@ -222,7 +246,6 @@ function pointedOf(host, { collection, windows, estimates, series, window: shown
       const at = starts.indexOf(start);
       if (at < 0) return null;
       const { window, final, n } = windows[at];
-      const { span } = estimates[at];
       const known = series.filter(({ points }) => points[at].middle !== null);
       const state = estimates[at].withheld ? "withheld, " : "";
       return {
@@ -233,7 +256,8 @@ function pointedOf(host, { collection, windows, estimates, series, window: shown
           const mark = glyph(LOOKS[series.indexOf(one)]);
           return { mark, name: one.title, value, bounds: [`${low} to ${high}`] };
         }),
-        notes: span ? [`applies to ${spanText(span)}`] : [],
+        notes:
+          parts[at].length > 1 ? [`${parts[at].length} windows that are shown only together`] : [],
         keys: `Enter opens this window${comparable(windows[at]) ? ", C compares with it" : ""}`,
       };
     },

@@ -3,20 +3,22 @@
 import { ask, estimatePath } from "../api.js";
 import { boundsText } from "../bounds.js";
 import { chosen } from "../choices.js";
-import { element, say } from "../dom.js";
-import { changedText, changesOf, leaderText } from "./changes.js";
+import { element, say, select } from "../dom.js";
+import { askChange, changeBoundsText, changedText, changesIn, leaderText } from "./changes.js";
 import { fillEntries, fillMeans, fillQuantiles } from "../entries.js";
-import { countText, labelText, spanTextUtc } from "../format.js";
+import { countText, labelText, tickText } from "../format.js";
 import { drawPriors } from "../priors.js";
+import { MOST_VALUES_LISTED, quantileOptions } from "../series.js";
+import { saidOf } from "./first.js";
 import { fillMerged, standingText } from "./merged.js";
 
 /** @typedef {import("../types.js").Estimate} Estimate */
 /** @typedef {import("../types.js").Shown} Shown */
 
-/** @typedef {import("./changes.js").Changes} Changes */
+/** @typedef {import("../types.js").ChangeAnswer} ChangeAnswer */
+/** @typedef {import("../types.js").Label} Label */
 
 const AREAS = "areas"; // In place of a number of values.
-const DEFAULT_TOP = "20";
 const MOST_VALUES_OF_AREAS = 100_000;
 const MOST_COMPARED = 1000; // Values: all are fetched for both windows.
 
@@ -49,64 +51,93 @@ const showsAreas = (collection) => chosen("top") === AREAS && offersAreas(collec
  */
 async function update({ collection, window, compared, method }, current) {
   const merged = showsAreas(collection);
-  const top = (chosen("top") !== AREAS && chosen("top")) || DEFAULT_TOP;
-  /** @type {[string, string][]} */
-  const asked = [
-    ["top", merged ? "0" : top],
+  const top = (chosen("top") !== AREAS && chosen("top")) || defaultTop(collection);
+  if (!merged) select("top").value = top;
+  /** @param {string} top @returns {[string, string][]} */
+  const asked = (top) => [
+    ["top", top],
     ["simultaneous", "true"],
     ["method", method],
+    ...quantileOptions(collection),
   ];
-  if (merged) asked.push(["areas", "true"]);
-  const path = estimatePath(collection.name, window.window, asked);
-  /** @type {[Estimate, Changes | null]} */
-  const [estimate, changes] = await Promise.all([
-    ask(path),
-    compared ? changesOf(collection, window, compared, method) : null,
+  const own = asked(merged ? "0" : top);
+  if (merged) own.push(["areas", "true"]);
+  /** @type {[Estimate, Estimate | null, ChangeAnswer | null]} */
+  const [estimate, then, answer] = await Promise.all([
+    ask(estimatePath(collection.name, window.window, own)),
+    compared ? ask(estimatePath(collection.name, compared.window, asked("all"))) : null,
+    compared ? askChange(collection, window.window, compared.window, method) : null,
   ]);
-  if (current() && !estimate.withheld) draw(estimate, collection, changes, compared);
+  if (current() && !estimate.withheld) draw(estimate, collection, then, answer);
   return estimate;
 }
 
 /**
  * @param {Estimate} estimate
  * @param {Shown["collection"]} collection
- * @param {Changes | null} changes
- * @param {Shown["compared"]} compared
+ * @param {Estimate | null} then Of the compared window.
+ * @param {ChangeAnswer | null} answer
  */
-function draw(estimate, collection, changes, compared) {
-  const { distribution = [], ranges = [], linear = [], quantiles = [], areas, final } = estimate;
+function draw(estimate, collection, then, answer) {
+  const { ranges = [], linear = [], quantiles = [], areas, final } = estimate;
+  const { domain } = collection;
+  const listed = [...(estimate.distribution ?? [])];
+  // Ordered values are read in their order, whatever has the most noise.
+  if (domain.ordered) listed.sort((a, b) => orderOf(a.value, b.value));
+  const told = answer && !answer.withheld ? changesIn(answer, collection) : [];
+  /** @param {{value?: Label, name?: string}} entry */
+  const nameOf = ({ value, name }) => name ?? labelText(value ?? null, domain);
+  const before = new Map(
+    [...(then?.distribution ?? []), ...(then?.ranges ?? [])].map((one) => [nameOf(one), one]),
+  );
+  const changes = told.length
+    ? new Map(told.map(({ name, change }) => [name, { ...change, was: before.get(name) }]))
+    : null;
+  const median = saidOf({ quantiles }, domain);
+  const first = median.said ? `${median.said} (${median.bounds}).` : leaderText(listed, collection);
   say(
     element("values-sum"),
-    areas
-      ? standingText(areas.entries)
-      : [leaderText(distribution, collection), changedText(changes)].join(" ").trim(),
+    areas ? standingText(areas.entries) : [first, changedText(answer, told)].join(" ").trim(),
   );
   const all = areas ? `${countText(areas.family)} areas that could have been shown` : "values";
   say(
     element("bounds"),
-    `${boundsText(estimate, `for all ${all} together`)} Estimates are unbiased and not clipped, ` +
-      "so they can be below 0 or, where values are in blocks, above the exact share of their block." +
-      (changes && compared
-        ? ` Changes since ${spanTextUtc(compared.window)} are in points, and its bounds grey; ` +
-          "those of the changes hold for all values together too. “No difference shown” is no proof that there is none."
-        : ""),
+    boundsText(estimate, `for all ${all} together`) +
+      (changes && answer ? ` ${changeBoundsText(answer)}` : "") +
+      forgeryText(estimate),
   );
   const table = tableOf("value-rows");
+  const rows = listed.map((entry) => ({ name: nameOf(entry), entry }));
   if (areas) fillMerged(table, areas.entries, final);
-  else
-    fillEntries(
-      table,
-      "value",
-      distribution.map((entry) => ({ name: labelText(entry.value, collection.domain), entry })),
-      final,
-      changes,
-    );
+  else fillEntries(table, "value", rows, final, changes);
   element("ranges").hidden = ranges.length === 0;
   const named = ranges.map((entry) => ({ name: entry.name, entry }));
-  fillEntries(tableOf("range-rows"), "range", named, final);
+  fillEntries(tableOf("range-rows"), "range", named, final, changes);
   element("linear").hidden = linear.length === 0;
-  fillMeans(tableOf("linear-rows"), linear, final);
+  fillMeans(tableOf("linear-rows"), linear, final, told);
   element("quantiles").hidden = quantiles.length === 0;
-  fillQuantiles(tableOf("quantile-rows"), quantiles, collection.domain);
+  fillQuantiles(tableOf("quantile-rows"), quantiles, domain, told);
   drawPriors(estimate);
+}
+
+/** @param {Estimate} estimate What forged reports can do to any of its shares. */
+const forgeryText = ({ influence = null, forged = null }) =>
+  influence === null || forged === null
+    ? ""
+    : ` One forged report moves a share by at most ${tickText(100 * influence, "", 2)} points; ` +
+      `${countText(forged)} could move one beyond its bounds.`;
+
+/** @param {Shown["collection"]} collection */
+const defaultTop = ({ domain, values }) =>
+  domain.ordered && values <= MOST_VALUES_LISTED ? "all" : "20";
+
+/** @param {Label} a @param {Label} b @returns {number} */
+function orderOf(a, b) {
+  if (typeof a === "number" && typeof b === "number") return a - b;
+  if (!Array.isArray(a) || !Array.isArray(b)) return 0;
+  for (const [at, one] of a.entries()) {
+    const differs = orderOf(one, b[at]);
+    if (differs) return differs;
+  }
+  return 0;
 }

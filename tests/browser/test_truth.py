@@ -1,0 +1,192 @@
+"""Nothing misleads: what the page says of data whose truth is known."""
+
+import re
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Page, expect
+
+from ldpstream.agents.web import serve
+from tests.browser.looking import ask, open_view, rows
+from tests.stream.serving import (
+    MINUTE_MS,
+    START_MS,
+    Pipeline,
+    serve_collections,
+    stopped_clock,
+)
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+NOW = "2026-11-21T10:26:10Z"
+_EACH: dict[str, Any] = {
+    "mechanism": "randomized-response",
+    "epsilon": 1.0,
+    "partitions": 1,
+    "minimum": 1,
+    "window": {"size": "1m", "retention": "1h", "grace": "0s"},
+}
+_MODES = {"values": ["walk", "bike", "bus"]}
+TABLES: dict[str, dict[str, Any]] = {
+    # Of 100 reports a window and 1,000 at least: only spans of ten windows are shown.
+    "few": {**_EACH, "minimum": 1_000, "domain": _MODES},
+    "stuck": {
+        **_EACH,
+        "domain": _MODES,
+        "partitions": 2,
+        "window": {**_EACH["window"], "idle": "off"},
+    },
+    "ages": {
+        **_EACH,
+        "mechanism": "l1-geometric",
+        "domain": {"interval": [0.0, 100.0], "bins": 20},
+    },
+    "plane": {**_EACH, "mechanism": "block-hadamard", "domain": {"grid": [4, 6]}},
+    # 40% are in the first of two disclosed districts, in every window, and none at "rare".
+    "districts": {
+        **_EACH,
+        "mechanism": "block-hadamard",
+        "domain": {"values": ["here", "rare", "there", "far"], "blocks": [["here", "rare"], ["there", "far"]]},
+    },
+    "people": {
+        **_EACH,
+        "mechanism": "randomized-response",
+        "domain": {"attributes": {"sex": {"values": ["f", "m"]}, "age": {"size": 9}}},
+    },
+}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def pipeline() -> Pipeline:
+    """Give collections of 26 minutes; one partition of `stuck` has been silent since the first."""
+    pipeline = serve_collections(TABLES)
+    pipeline.clock = stopped_clock(NOW)
+    few, stuck, ages, plane, districts, people = pipeline.collections.values()
+    for minute in range(26):
+        times = [START_MS + minute * MINUTE_MS] * 100
+        few.report(0, ["walk"] * 60 + ["bus"] * 40, times_ms=times, seed=minute)
+        stuck.report(0, ["walk"] * 100, times_ms=times, seed=minute)
+        if minute < 2:
+            stuck.report(1, ["walk"] * 100, times_ms=times, seed=100 + minute)
+        if minute > 22:
+            ages.report(0, [30.0] * 45 + [62.0] * 55, times_ms=times, seed=minute)
+            plane.report(0, [[1, 2]] * 100, times_ms=times, seed=minute)
+            districts.report(0, ["here"] * 40 + ["there"] * 60, times_ms=times, seed=minute)
+    for one in (few, ages, plane, districts):
+        one.close(START_MS + 25 * MINUTE_MS)
+    stuck.close(START_MS + MINUTE_MS)
+    people.report(0, [{"sex": "f", "age": 3}] * 50, times_ms=[START_MS + 25 * MINUTE_MS] * 50)
+    return pipeline
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def url(pipeline: Pipeline) -> AsyncIterator[str]:
+    """Serve them."""
+    async with serve(pipeline, port=0) as started:
+        yield started
+
+
+async def test_one_chip_says_in_every_view_what_a_stuck_collection_waits_for(
+    page: Page, url: str
+) -> None:
+    await page.clock.install()
+    chips = page.locator(".badge[data-state]:visible")
+    for view in ("values", "time", "privacy", "health"):
+        await open_view(page, url, "stuck", view, "&window=")
+        await expect(chips).to_have_text(["Waiting 24 min"])
+    # What has become final stays so; what is open is told by the words beside the chip.
+    await open_view(page, url, "stuck", "values", "&window=live")
+    await expect(chips).to_have_text(["Waiting 24 min"])
+    await expect(page.locator("#state-words")).to_contain_text("still open")
+    # A worker that hangs: within 15 s, and until it is back.
+    hung = re.compile(r"/healthz|/api/")
+    await page.route(hung, lambda _: None)
+    await page.clock.run_for(15_000)
+    await expect(chips).to_have_text(["Not current"])
+    await expect(page.locator("#live")).to_be_hidden()
+    await page.unroute(hung)
+    await page.clock.run_for(61_000)
+    await expect(chips).to_have_text(["Waiting 24 min"])
+    await open_view(page, url, "stuck", "overview")
+    row = page.locator("#overview-rows tbody tr").filter(has_text="stuck")
+    await expect(row.locator(".badge")).to_have_text("Waiting 24 min")
+
+
+async def test_a_span_is_drawn_once_over_its_width_and_nothing_beside_withheld(
+    page: Page, url: str
+) -> None:
+    windows = (await ask(url, "few/windows"))["windows"]
+    documents = [await ask(url, "few/estimate", **one["window"]) for one in windows]
+    spans = [one.get("span") for one in documents]
+    distinct = list({one["start"]: one for one in spans if one}.values())
+    withheld = sum(one["withheld"] for one in documents)
+    assert (len(distinct), withheld) == (2, 6)
+    await open_view(page, url, "few", "time", "&window=&last=48")
+    shown = await rows(page, "#window-rows")
+    assert len(shown) == len(distinct) + withheld
+    assert [row[0] for row in reversed(shown)][:2] == [
+        "2026-11-21 10:00 – 10:10",
+        "2026-11-21 10:10 – 10:20",
+    ]
+    await page.focus("#time-charts")
+    await page.keyboard.press("Home")
+    await expect(page.locator("#tip")).to_contain_text("10 windows that are shown only together")
+    # Of the newest window nothing is shown: hatched, without a number or a line.
+    await open_view(page, url, "few", "overview")
+    cells = page.locator("#overview-rows tbody tr").filter(has_text="few").locator("td")
+    await expect(cells.nth(0)).to_contain_text("Withheld")
+    await expect(cells.nth(1)).to_contain_text("nothing shown")
+    await expect(cells.nth(2)).to_have_text("–")
+    await expect(cells.nth(3).locator(".hatched")).to_be_visible()
+    assert await cells.nth(3).locator("path").count() == 0
+
+
+async def test_numbers_lie_within_their_bounds_wherever_they_are_shown(
+    page: Page, url: str
+) -> None:
+    window = {"start": "2026-11-21T10:23:00Z", "end": "2026-11-21T10:24:00Z"}
+    document = await ask(url, "districts/estimate", **window, top="all", simultaneous="true")
+    outside = [
+        one
+        for one in document["distribution"]
+        if not one["low"] <= one["share"] <= one["high"]
+    ]
+    assert outside, "an example of what the page has to say within its bounds"
+    await open_view(page, url, "districts", "values", "&window=2026-11-21T10:23:00Z")
+    shown = await rows(page, "#value-rows")
+    assert {row[0] for row in shown} == {one["value"] for one in document["distribution"]}
+    assert all(row[3] <= row[1] <= row[4] for row in shown)
+    await expect(page.locator("#bounds")).to_contain_text("shown within their bounds")
+    await open_view(page, url, "districts", "time", '&window=&lines=["rare","far","here"]')
+    lines = [row[4:] for row in await rows(page, "#window-rows")]
+    assert all(line[at + 1] <= line[at] <= line[at + 2] for line in lines for at in (0, 3, 6))
+
+
+async def test_ordered_domains_open_on_what_can_be_told_of_them(page: Page, url: str) -> None:
+    for collection, view in (("ages", "cumulative"), ("plane", "map"), ("few", "values")):
+        await page.goto("about:blank")
+        await page.goto(f"{url}/#collection={collection}")
+        await expect(page.locator(f"#{view}")).to_be_visible()
+    await page.goto(f"{url}/#collection=ages")
+    half = re.compile(r"^Half of the reports are (\d+) or less \((\d+ to \d+)\)\.$")
+    await expect(page.locator("#cdf-sum")).to_have_text(half)
+    said = half.match(await page.locator("#cdf-sum").inner_text())
+    assert said is not None
+    # One median, with the same bounds in every view.
+    await open_view(page, url, "ages", "values", "&window=")
+    await expect(page.locator("#values-sum")).to_have_text(said[0])
+    names = [row[0] for row in await rows(page, "#value-rows")]
+    assert names == sorted(names, key=lambda name: float(name[1:].split(",")[0]))
+    assert len(names) == 20
+    await open_view(page, url, "ages", "overview")
+    newest = page.locator("#overview-rows tbody tr").filter(has_text="ages").locator("td").nth(1)
+    await expect(newest).to_contain_text(f"median {said[1]} or less")
+    await expect(newest).to_contain_text(said[2])
+
+
+async def test_sentences_are_whole(page: Page, url: str) -> None:
+    await open_view(page, url, "people", "privacy")
+    await expect(page.locator("#privacy-sum")).to_have_text(re.compile(r"[^:]\.$"))
+    await open_view(page, url, "people", "values")
