@@ -18,8 +18,14 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError, UnknownTopicOrPartitionError
 
 from ldpstream.agents.broker import clients
-from ldpstream.agents.broker.metadata import TopicState, count_brokers, describe
-from ldpstream.agents.broker.permissions import WORKER, missing_on_group, missing_on_topics
+from ldpstream.agents.broker.metadata import (
+    WORKER,
+    TopicState,
+    count_brokers,
+    describe,
+    missing_on_group,
+    missing_on_topics,
+)
 from ldpstream.agents.broker.refusals import not_permitted
 from ldpstream.agents.broker.topics import declare_topics
 from ldpstream.agents.config import CollectionConfig, KafkaConfig

@@ -1,13 +1,16 @@
-"""Ask the broker about topics: their ids, their partitions, whether they exist.
+"""Ask the broker about topics: ids, partitions, whether they exist, and what is permitted on them.
 
 aiokafka's own metadata request stops at version 5: it knows no topic ids, and its client sends it
 in a way that lets a broker create the requested topics. The request here is version 12 of the same
 API (Kafka 2.8 and later), which avoids both; it is a flexible request, which has tagged fields.
 Brokers that do not support it get version 5, and their topics have no id.
+
+Without a check of permissions a worker would wait for ever: a refused fetch looks like silence.
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from io import BytesIO
 from os import SEEK_CUR
@@ -15,7 +18,12 @@ from typing import Any, Final, TypeAlias
 from uuid import UUID
 
 from aiokafka.admin import AIOKafkaAdminClient
-from aiokafka.errors import KafkaError, UnknownTopicOrPartitionError, for_code
+from aiokafka.errors import (
+    GroupAuthorizationFailedError,
+    KafkaError,
+    UnknownTopicOrPartitionError,
+    for_code,
+)
 from aiokafka.protocol.abstract import AbstractType
 from aiokafka.protocol.api import (
     Request,
@@ -24,6 +32,7 @@ from aiokafka.protocol.api import (
     Response,
     ResponseHeader_v1,
 )
+from aiokafka.protocol.group import HeartbeatRequest
 from aiokafka.protocol.metadata import MetadataRequest_v5
 from aiokafka.protocol.types import (
     Boolean,
@@ -36,6 +45,7 @@ from aiokafka.protocol.types import (
 )
 
 from ldpstream.agents.broker.patches.admin_requests import known_brokers, send_request
+from ldpstream.agents.config import CollectionConfig
 
 _NO_ID = UUID(int=0)
 _PATIENCE_SECONDS: Final = 3.0
@@ -47,6 +57,20 @@ _LEADER: Final = slice(6, 10)
 """Where the leader stands in them; negative if there is none."""
 _NODE_LISTS: Final = 3
 """Lists after them: replicas, those in sync, those offline; four bytes for each node."""
+
+Needed = Mapping[str, AbstractSet[str]]
+
+WORKER: Final[Needed] = {
+    "source": {"read"},
+    "late": {"write"},
+    "rejected": {"write"},
+    "estimates": {"write"},
+    "control": {"read"},
+    "changelog": {"read", "write"},
+}
+"""What a worker does with each topic, by field of `Topics`."""
+GATEWAY: Final[Needed] = {"source": {"write"}, "rounds": {"read"}}
+"""What `gateway` does with topics."""
 
 
 @dataclass(frozen=True)
@@ -240,3 +264,31 @@ class _MetadataRequest(Request[_Version]):
             ]
             return _MetadataRequest_v12(topics, False, True, {})
         return MetadataRequest_v5(self._topics, False)
+
+
+def missing_on_topics(
+    collection: CollectionConfig, topics: Mapping[str, TopicState], *, needed: Needed = WORKER
+) -> Iterator[str]:
+    """Yield what is not permitted on those of a collection's topics that exist."""
+    for field, operations in needed.items():
+        name = getattr(collection.topics, field)
+        state = topics.get(name)
+        if state is not None and state.permitted is not None:
+            for operation in sorted(operations - state.permitted):
+                yield f"topic {name}: expected permission to {operation}, got none"
+
+
+async def missing_on_group(client: AIOKafkaAdminClient, group_id: str) -> Sequence[str]:
+    """Return what is not permitted on the consumer group; empty if the broker does not say.
+
+    The check is a heartbeat of a member that does not exist: it changes nothing, and any broker
+    checks the permission before it looks for the member.
+    """
+    heartbeat = HeartbeatRequest(group_id, generation_id=0, member_id="")
+    try:
+        response = await send_request(client, heartbeat)
+    except KafkaError:
+        return []
+    if response.to_object()["error_code"] == GroupAuthorizationFailedError.errno:
+        return [f"group {group_id}: expected permission to read, got none"]
+    return []

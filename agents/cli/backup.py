@@ -34,11 +34,10 @@ from ldpstream.agents.cli.terminal.errors import Failed, Refused
 from ldpstream.agents.config import CollectionConfig, Config
 from ldpstream.agents.engine.changelog import ChangelogReader
 from ldpstream.agents.engine.contexts import make_context
-from ldpstream.agents.state.backup import fits, head_record, live_records
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.encoding import state_prefix
 from ldpstream.agents.state.records import Head
-from ldpstream.agents.state.replica import Replica
+from ldpstream.agents.state.replica import Replica, fits, head_record, live_records
 from ldpstream.mechanisms.base.times import format_time
 
 _PATIENCE_SECONDS: Final = 60.0

@@ -13,8 +13,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import core_schema
 
 from ldpstream.agents.config.client_options import OPTIONS
-from ldpstream.agents.config.examples import EXAMPLES, described, toml
-from ldpstream.agents.config.tables import FileTable
+from ldpstream.agents.config.tables import EXAMPLES, FileTable, described, toml
 from ldpstream.mechanisms.base.times import format_duration
 from ldpstream.mechanisms.domains.parse import DOMAIN_KEYS
 from ldpstream.mechanisms.interface.settings import MECHANISM_KEYS

@@ -34,9 +34,9 @@ from ldpstream.agents.cli.terminal import broker
 from ldpstream.agents.cli.terminal.common import config_option, confirm, count, load_collection
 from ldpstream.agents.cli.terminal.errors import Failed, Refused
 from ldpstream.agents.config import CollectionConfig, Config, client_options
-from ldpstream.agents.state.backup import at_beginning, head_record
 from ldpstream.agents.state.encoding import decode_head, decode_key, state_prefix
 from ldpstream.agents.state.records import HEAD
+from ldpstream.agents.state.replica import at_beginning, head_record
 
 _PATIENCE_SECONDS: Final = 30.0
 _LOOK_SECONDS: Final = 0.1

@@ -1,9 +1,9 @@
-"""One collection as configured, with all defaults filled in."""
+"""One collection as configured, with all defaults filled in, and the names of its topics."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 import numpy as np
 from pydantic import BaseModel
 
-from ldpstream.agents.config.errors import ConfigError, Problems, key_path
+from ldpstream.agents.config.errors import ConfigError, Problems, key_path, shown
 from ldpstream.agents.config.privacy import (
     Central,
     Privacy,
@@ -32,7 +32,6 @@ from ldpstream.agents.config.query.capabilities import (
 )
 from ldpstream.agents.config.query.options import KEYS, TOP_LIMIT, EstimateOptions
 from ldpstream.agents.config.tables import AttributeTable, CollectionTable, PublishTable
-from ldpstream.agents.config.topic_names import Topics
 from ldpstream.agents.config.windows import check_devices, read_spread, window_spec
 from ldpstream.agents.state.disclosure_groups import blocks_of_reports
 from ldpstream.agents.state.windows import WindowSpec
@@ -44,6 +43,81 @@ from ldpstream.mechanisms.wire.spec import CollectionSpec
 _QUANTILE_LIMIT: Final = 4_096
 
 RejectedPolicy = Literal["copy", "count"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Topics:
+    """The topics of one collection.
+
+    Only `source` is written by devices; worker and operator write the others.
+    """
+
+    source: str
+    late: str
+    """Copies of reports that arrived after their pane had closed, as frames."""
+    rejected: str
+    """Copies of messages that could not be counted, with the reason in the headers."""
+    estimates: str
+    """Estimate documents, provisional and final, with different keys."""
+    control: str
+    """Orders to close panes, written by operators, never by devices."""
+    changelog: str
+    """Commit records and state entries, compacted, partition for partition with the source."""
+    rounds: str | None = None
+    """The questions of rounds, from `discover` to devices; None without unknown words."""
+
+    @classmethod
+    def derive(
+        cls,
+        source: str,
+        *,
+        worker_id: str,
+        collection: str,
+        words: bool = False,
+    ) -> "Topics":
+        """Return the topics of a collection that reads `source`."""
+        return cls(
+            source=source,
+            late=f"{source}.late",
+            rejected=f"{source}.rejected",
+            estimates=f"{source}.estimates",
+            control=f"{source}.control",
+            changelog=f"{worker_id}-{collection}-changelog",
+            rounds=f"{source}.rounds" if words else None,
+        )
+
+    def names(self) -> tuple[str, ...]:
+        """Return all names, the source first."""
+        names = (getattr(self, field.name) for field in fields(self))
+        return tuple(name for name in names if name is not None)
+
+
+def check_topics(
+    collections: Iterable[tuple[str, Topics]], uses: Mapping[str, str] | None = None
+) -> None:
+    """Refuse topics that are used twice; `uses` are further topics, and what each is for.
+
+    Names that differ only in dots and underscores count as equal: brokers refuse such pairs,
+    whose metrics would collide.
+
+    Raises:
+        ConfigError: at the later collection's `topic`, naming the topic's first use.
+    """
+    uses_by_topic = {topic.replace(".", "_"): use for topic, use in (uses or {}).items()}
+    for name, topics in collections:
+        path = key_path(["collection", name])
+        for field in fields(topics):
+            topic = getattr(topics, field.name)
+            if topic is None:
+                continue
+            use = f"the {field.name} topic of {path}"
+            other = uses_by_topic.setdefault(topic.replace(".", "_"), use)
+            if other != use:
+                raise ConfigError(
+                    f"{path}.topic",
+                    f"expected topics of its own, got {shown(topic)} as {use}, "
+                    f"which is also {other}",
+                )
 
 
 @dataclass(frozen=True, kw_only=True)

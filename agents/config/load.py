@@ -11,7 +11,12 @@ from typing import Any, Final
 from pydantic import BaseModel, ValidationError
 
 from ldpstream.agents.config.client_options import KafkaConfig, read_options
-from ldpstream.agents.config.collection import CollectionConfig, read_collection, read_spec
+from ldpstream.agents.config.collection import (
+    CollectionConfig,
+    check_topics,
+    read_collection,
+    read_spec,
+)
 from ldpstream.agents.config.errors import (
     ConfigError,
     Problems,
@@ -21,7 +26,6 @@ from ldpstream.agents.config.errors import (
 )
 from ldpstream.agents.config.gateway import GatewayConfig
 from ldpstream.agents.config.tables import CollectionTable, FileTable, KafkaTable, known_keys
-from ldpstream.agents.config.topic_names import check_topics
 from ldpstream.agents.config.worker import Shard, WorkerConfig
 
 BOOTSTRAP_VARIABLE: Final = "LDPSTREAM_KAFKA_BOOTSTRAP"

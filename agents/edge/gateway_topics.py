@@ -9,8 +9,7 @@ from typing import Final
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
-from ldpstream.agents.broker.metadata import describe
-from ldpstream.agents.broker.permissions import GATEWAY, missing_on_topics
+from ldpstream.agents.broker.metadata import GATEWAY, describe, missing_on_topics
 from ldpstream.agents.broker.topics import lacking_partitions
 from ldpstream.agents.config import CollectionConfig, KafkaConfig
 from ldpstream.agents.edge.sender import Sender

@@ -22,8 +22,7 @@ from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
 from ldpstream.agents.broker.health import log_transient_error
 from ldpstream.agents.engine.clock import PARTITIONS, scaled_interval
-from ldpstream.agents.state.arrival import UNDATED, Dates
-from ldpstream.agents.state.batch import Record
+from ldpstream.agents.state.batch import UNDATED, Dates, Record
 
 _APPENDED: Final = 1
 """Timestamp type of records whose timestamp the broker has set (LogAppendTime)."""

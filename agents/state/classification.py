@@ -2,7 +2,7 @@
 
 The runs of a frame are classified in time order, and frames in the order of their offsets. A
 partition's watermark is the largest event time accepted so far, though no report moves it past its
-own arrival (`ldpstream.agents.state.arrival`). A report whose pane the watermark has closed is
+own arrival (`ldpstream.agents.state.batch`). A report whose pane the watermark has closed is
 late. Rejected reports never move the watermark.
 
 All runs of a batch are classified at once: lateness depends only on a running maximum, and a late

@@ -31,8 +31,7 @@ from numpy.typing import NDArray
 
 from benchmarks.accuracy.repeated import AffineSums, draw_of
 from benchmarks.accuracy.simulate import Case, upper_limit
-from ldpstream.estimators.areas.areas import error_levels
-from ldpstream.estimators.areas.tree import AreaTree, area_sums, prepare_tree
+from ldpstream.estimators.areas.areas import AreaTree, area_sums, error_levels, prepare_tree
 from ldpstream.estimators.bounds.bounded import bound
 from ldpstream.estimators.bounds.options import Estimand, Method, Options, Sampling
 from ldpstream.estimators.bounds.types import Sums

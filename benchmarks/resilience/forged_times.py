@@ -18,8 +18,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from ldpstream.agents.state.arrival import Dates
-from ldpstream.agents.state.batch import Arrivals
+from ldpstream.agents.state.batch import Arrivals, Dates
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.partition import Partition
 from ldpstream.agents.state.replica import Replica

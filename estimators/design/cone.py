@@ -1,10 +1,17 @@
 """The cone of a policy: the columns that a channel may have (docs/theory.md section 8).
 
 Also what cones share: scale and gain of columns, and the sets of values that seeds are made of.
+
+Localized information privacy of k values has a cone, too (docs/theory.md section 7). With a prior
+pi, `e^-eps <= P(x | y)/pi[x] <= e^eps` means `e^-eps m <= v[x] <= e^eps m` with
+`m = pi.v` for every column v. On `pi.v = 1` this is a box cut by a plane. A linear function is
+largest if its best values, by `c[x]/pi[x]`, are at the upper end, the worst at the lower end, and
+at most one between.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -12,6 +19,10 @@ import numpy as np
 from ldpstream.mechanisms.base.arrays import Floats
 from ldpstream.mechanisms.exact.dyadic import budget
 from ldpstream.mechanisms.families.design.projective_geometry import choose_geometry
+
+_MOST_ROUNDS = 100
+_MOST_EXCHANGES = 12
+_ROUNDING = 1e-11
 
 
 class DesignError(ValueError):
@@ -83,3 +94,123 @@ def hyperplanes(size: int, epsilon: float) -> Floats:
     )
     proper = members[members.any(axis=1) & ~members.all(axis=1)]
     return np.unique(proper, axis=0).astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class LipCone(Cone):
+    """`prior` is pi, float64 `(k,)`, above 0 with sum 1; `epsilon` above 0."""
+
+    climbs: ClassVar[int] = 64
+    prior: Floats
+    epsilon: float
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The ends of the box: `e^-eps` and `e^eps`."""
+        return float(np.exp(-self.epsilon)), float(np.exp(self.epsilon))
+
+    def seeds(self) -> Floats:
+        """Return the column of ones, columns high or low at one value, and balanced sets."""
+        low, high = self.ends
+        rest = 1.0 - self.prior
+        tops = np.minimum(high, (1.0 - low * rest) / self.prior)
+        bottoms = np.maximum(low, (1.0 - high * rest) / self.prior)
+        columns = [np.ones(self.prior.size)]
+        for own in (tops, bottoms):
+            for place, level in enumerate(own):
+                column = np.full(self.prior.size, (1.0 - self.prior[place] * level) / rest[place])
+                column[place] = level
+                columns.append(column)
+        sets = self._fill(hyperplanes(self.prior.size, self.epsilon))
+        return np.concatenate([np.array(columns), sets])
+
+    def contains(self, column: Floats) -> bool:
+        low, high = self.ends
+        mean = float(self.prior @ column)
+        return bool((column >= low * mean).all() and (column <= high * mean).all())
+
+    def best(self, directions: Floats, prior: Floats) -> Floats:
+        """Return the columns with the largest `c.v`, `p.v = 1`, by Dinkelbach's method.
+
+        `max c.v / p.v` is the t at which `max (c - t p).v`, over columns with `pi.v = 1`, is 0.
+        """
+        t = directions.sum(axis=1)
+        columns = np.ones_like(directions)
+        for _ in range(_MOST_ROUNDS):
+            columns = self._fill((directions - t[:, None] * prior) / self.prior)
+            reached = (directions * columns).sum(axis=1) / (columns @ prior)
+            if (reached <= t + _ROUNDING * np.abs(t)).all():
+                break
+            t = np.maximum(t, reached)
+        return scaled(columns, prior)
+
+    def improve(self, columns: Floats, prior: Floats, form: Floats, multipliers: Floats) -> Floats:
+        """Return columns improved by a few exchanges: one value falls, another rises."""
+        out = columns / (columns @ self.prior)[:, None]
+        for place, column in enumerate(out):
+            for _ in range(_MOST_EXCHANGES):
+                if not self._exchange(column, prior, form, multipliers):
+                    break
+            out[place] = column
+        return scaled(out, prior)
+
+    def _exchange(self, v: Floats, p: Floats, form: Floats, multipliers: Floats) -> bool:
+        """Make the best exchange of a column with `pi.v = 1` in place; False if none is better.
+
+        It moves along `d = e_l/pi_l - e_i/pi_i` until l is at the upper end or i at the lower end.
+        """
+        low, high = self.ends
+        pi = self.prior
+        length = np.minimum(((v - low) * pi)[:, None], ((high - v) * pi)[None, :])
+        weighted = form / np.outer(pi, pi)
+        own = np.diag(weighted)
+        image = form @ v
+        square = own[:, None] + own[None, :] - 2.0 * weighted
+        quadratic = v @ image + length * (2.0 * _differences(image / pi) + length * square)
+        scale = p @ v + length * _differences(p / pi)
+        linear = multipliers @ v + length * _differences(multipliers / pi)
+        gain = quadratic / scale**2 - linear / scale
+        fall, rise = np.unravel_index(int(gain.argmax()), gain.shape)
+        # The diagonal is the column without any exchange.
+        if gain[fall, rise] <= gain[0, 0] + _ROUNDING * abs(linear[0, 0]):
+            return False
+        step = length[fall, rise]
+        v[fall] -= step / pi[fall]
+        v[rise] += step / pi[rise]
+        return True
+
+    def _fill(self, worth: Floats) -> Floats:
+        """Return columns with `pi.v = 1` that are as high as possible where `worth` is highest."""
+        low, high = self.ends
+        order = np.argsort(-worth, axis=1, kind="stable")
+        sizes = self.prior[order]
+        # What is left above the lower end, value by value: the best ones take all they can.
+        left = (1.0 - low) / (high - low) - (np.cumsum(sizes, axis=1) - sizes)
+        levels = low + (high - low) * np.clip(left / sizes, 0.0, 1.0)
+        columns = np.empty_like(worth)
+        np.put_along_axis(columns, order, levels, axis=1)
+        return columns
+
+    def rays(self, most: int) -> Iterator[Floats] | None:
+        """Return all vertices of the box's cut: at most one value between the ends."""
+        size = self.prior.size
+        return self._enumerate() if size * 2 ** (size - 1) <= most else None
+
+    def _enumerate(self) -> Iterator[Floats]:
+        low, high = self.ends
+        size = self.prior.size
+        bits = (np.arange(1 << (size - 1))[:, None] >> np.arange(size - 1)) & 1
+        for place in range(size):
+            columns = np.insert(low + (high - low) * bits, place, 0.0, axis=1)
+            columns[:, place] = (1.0 - columns @ self.prior) / self.prior[place]
+            inside = (columns[:, place] >= low * (1 - _ROUNDING)) & (
+                columns[:, place] <= high * (1 + _ROUNDING)
+            )
+            if inside.any():
+                yield columns[inside]
+
+
+def _differences(entries: Floats) -> Floats:
+    """Return `entries[l] - entries[i]` for row i and column l."""
+    out: Floats = entries[None, :] - entries[:, None]
+    return out

@@ -37,9 +37,8 @@ from typing import Final, Literal
 
 import numpy as np
 
-from ldpstream.estimators.design.cone import Cone, DesignError, scaled
+from ldpstream.estimators.design.cone import Cone, DesignError, LipCone, scaled
 from ldpstream.estimators.design.exchangeable import SymmetricOptimum, symmetric_optimum
-from ldpstream.estimators.design.lip_cone import LipCone
 from ldpstream.estimators.design.master import Master, judge, solve, thin
 from ldpstream.estimators.design.pair_cone import PairCone, closed
 from ldpstream.estimators.design.relaxation import largest_mean

@@ -16,12 +16,11 @@ from ldpstream.estimators.design.cone import DesignError
 from ldpstream.estimators.design.optimise import Design
 from ldpstream.mechanisms.base.arrays import Floats
 from ldpstream.mechanisms.base.canonical import Json
-from ldpstream.mechanisms.channels.designed import DesignedChannel, save_channel
+from ldpstream.mechanisms.channels.designed import DesignedChannel, save_channel, tabled
 from ldpstream.mechanisms.exact.dyadic import exp_floor
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.policies.policy import Policy
 from ldpstream.mechanisms.policies.prior import PriorPolicy
-from ldpstream.mechanisms.policies.tabled import tabled
 
 Keeps = Callable[[list[int]], bool]
 

@@ -2,11 +2,16 @@
 
 Statistics of counts have `CountPrefixes`. Over statistics of sums, prefixes have a closed form if
 the decoder knows their noise, and are otherwise sets like any other.
+
+Disclosed groups are independent, so that they are decoded together: all groups cut after their
+first position, then after their second, and so on. This takes as many decodes as the longest group
+has positions, which may be far fewer than there are prefixes. All sums that a variance needs add up
+over groups.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Self, Unpack
+from typing import Final, Self, Unpack
 
 import numpy as np
 
@@ -14,11 +19,238 @@ from ldpstream.estimators.bounds.bounded import bound
 from ldpstream.estimators.bounds.options import OptionKeywords, Options
 from ldpstream.estimators.bounds.types import Estimate, Limits, Noise, Sums
 from ldpstream.estimators.estimate import check_counts, set_sums
-from ldpstream.estimators.quantiles.counts import CountPrefixes
-from ldpstream.estimators.queries import LinearQueries, SetDecoder, prepare_queries
-from ldpstream.mechanisms.base.arrays import Floats, Integers
+from ldpstream.estimators.queries import (
+    TOGETHER,
+    Groups,
+    LinearQueries,
+    SetDecoder,
+    prepare_queries,
+)
+from ldpstream.mechanisms.base.arrays import Bools, Floats, Integers
 from ldpstream.mechanisms.interface.decoder import LinearDecoder, PrefixDecoder, PrefixNoise
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
+from ldpstream.mechanisms.interface.symbols import remove_rounding
+
+_KEPT: Final = 1 << 21
+"""Most decoder entries that are kept, 16 MiB: those of a thousand values in one group."""
+
+
+@dataclass(frozen=True)
+class _Cuts:
+    """A cut is a group with one of its distinct positions, and holds the group's values up to it.
+
+    Cuts are ordered by group, then position. For each cut, `(cuts,)`: `group`, `rank` (0-based in
+    the group) and `position` are int64, and `whole` (the cut holds all of its group) is bool.
+    `rank_of_value` is int64 `(k,)`. `length` is the number m of positions, and `ranks` the largest
+    number of cuts in a group.
+    """
+
+    group: Integers
+    rank: Integers
+    position: Integers
+    whole: Bools
+    rank_of_value: Integers
+    length: int
+    ranks: int
+
+    @classmethod
+    def of(cls, groups: Groups, positions: Integers) -> Self:
+        """Cut groups at each of their values' positions, int64 `(k,)` >= 0."""
+        pairs = np.stack([groups.of_place, positions])
+        (group, position), cut_of_value = np.unique(pairs, axis=1, return_inverse=True)
+        sizes = np.bincount(group, minlength=groups.count)
+        starts = np.cumsum(sizes) - sizes
+        rank = np.arange(group.size) - starts[group]
+        return cls(
+            group=group,
+            rank=rank,
+            position=position,
+            whole=rank == sizes[group] - 1,
+            rank_of_value=rank[cut_of_value.reshape(-1)],
+            length=int(positions.max()) + 1,
+            ranks=int(sizes.max()),
+        )
+
+    def whole_groups(self, rank: int, groups: int) -> Bools:
+        """Return which groups are whole after the cuts of a rank, bool of shape `(groups,)`."""
+        out = np.zeros(groups, dtype=np.bool_)
+        out[self.group[self.whole & (self.rank <= rank)]] = True
+        return out
+
+    def accumulate(self, state: Floats) -> Floats:
+        """Return, for each position, the sum over groups of the state at their last cut: `(m,)`.
+
+        `state` is float64 `(cuts,)`; a group before its first cut counts as 0.
+        """
+        before = np.where(self.rank > 0, np.concatenate([[0.0], state[:-1]]), 0.0)
+        return np.cumsum(np.bincount(self.position, state - before, self.length))
+
+
+@dataclass(frozen=True)
+class CountPrefixes:
+    """Decodes the m prefixes `{x : position of x <= i}` of counts.
+
+    For each cut's decoder, float64 `(cuts,)`: the anchor with the least noise (see
+    `queries`), the least and largest noise in its group, the least and largest value, and what its
+    group adds to the mean noise of uniform data. `held` is the fraction of the values that
+    each prefix holds, float64 `(m,)`. `kept` are the decoders themselves, float64
+    `(ranks, outputs)`, if these are few enough; otherwise None, and they are computed for each
+    statistic. All depend only on the mechanism and the order: prepare once, estimate often.
+    """
+
+    decoder: SetDecoder
+    cuts: _Cuts
+    held: Floats
+    kept: Floats | None
+    anchors: Floats
+    quietest: Floats
+    noisiest: Floats
+    least: Floats
+    largest: Floats
+    typical: Floats
+
+    @classmethod
+    def of(cls, decoder: SetDecoder, positions: Integers) -> Self:
+        """Prepare an order, given by the position of each value, int64 `(k,)`, >= 0."""
+        groups = decoder.groups
+        cuts = _Cuts.of(groups, positions)
+        table = np.zeros((6, cuts.group.size))
+        shape = cuts.ranks, decoder.outputs.of_place.size
+        stored = np.empty(shape) if shape[0] * shape[1] <= _KEPT else None
+        for ranks, plain in _plain(decoder, cuts):
+            anchors = decoder.best_anchors(plain)
+            of_rank = zip(ranks, plain, anchors, strict=True)
+            decoded = np.stack([_anchored(decoder, cuts, *arguments) for arguments in of_rank])
+            if stored is not None:
+                stored[ranks.start : ranks.stop] = decoded
+            expected = decoder.decoder.expect_each(decoded**2)
+            for rank, anchor, h, moments in zip(ranks, anchors, decoded, expected, strict=True):
+                at = np.flatnonzero(cuts.rank == rank)
+                noise = remove_rounding(moments, (cuts.rank_of_value <= rank).astype(np.float64))
+                measures = [anchor, *groups.extremes(noise), *decoder.outputs.extremes(h)]
+                measures.append(groups.sums(noise) / positions.size)
+                table[:, at] = np.stack(measures)[:, cuts.group[at]]
+        length_share = np.cumsum(np.bincount(positions, minlength=cuts.length)) / positions.size
+        return cls(decoder, cuts, length_share, stored, *table)
+
+    def sums(self, statistic: Statistic) -> Sums:
+        """Return the sums of every prefix, q = m."""
+        cuts, groups = self.cuts, self.decoder.groups
+        total, squares = np.zeros((2, cuts.group.size))
+        for ranks, decoded in self._decoders():
+            if groups.count == 1:
+                some = slice(ranks.start, ranks.stop)
+                total[some] = (statistic * decoded).sum(axis=1)
+                squares[some] = (statistic * decoded**2).sum(axis=1)
+                continue
+            for rank, h in zip(ranks, decoded, strict=True):
+                at = np.flatnonzero(cuts.rank == rank)
+                total[at] = self.decoder.outputs.sums(statistic * h)[cuts.group[at]]
+                squares[at] = self.decoder.outputs.sums(statistic * h**2)[cuts.group[at]]
+        reports = self.decoder.decoder.group_reports(statistic)[cuts.group]
+        whole = cuts.accumulate(np.where(cuts.whole, reports, 0.0))
+        parted = cuts.accumulate(np.where(cuts.whole, 0.0, 1.0)) > 0.5
+
+        def parts(state: Floats) -> Floats:
+            # If no group is cut in two, running sums would leave rounding errors instead of 0.
+            return np.where(parted, cuts.accumulate(np.where(cuts.whole, 0.0, state)), 0.0)
+
+        def amounts(state: Floats) -> Floats:
+            # Running sums of numbers >= 0 may end a rounding error below 0.
+            return np.maximum(parts(state), 0.0)
+
+        estimated = whole + parts(total)
+        least = self._envelope(self.least, np.minimum)
+        largest = self._envelope(self.largest, np.maximum)
+        least[-1] = largest[-1] = 1.0  # the whole domain
+        return Sums(
+            total=estimated,
+            squares=whole + amounts(squares),
+            offset=estimated,
+            noise=Noise(
+                floor=amounts(reports * self.quietest),
+                ceiling=amounts(reports * self.noisiest),
+                slope=self._envelope(self.noisiest - self.quietest, np.maximum),
+                reports=amounts(np.where(self.noisiest > 0.0, reports, 0.0)),
+                moment=whole + amounts(reports * (self.noisiest + 1.0)),
+                peak=self._envelope(self.noisiest, np.maximum) + 1.0,
+                typical=amounts(self.typical),
+                deviation=np.maximum(largest, 1.0 - least),
+            ),
+            limits=Limits(
+                least=least,
+                largest=largest,
+                bottom=np.where(self.held < 1.0, 0.0, 1.0),
+                top=np.ones_like(estimated),
+                fewest=whole,
+                most=whole + amounts(reports.astype(np.float64)),
+            ),
+            typical_sampling=self.held * (1.0 - self.held),
+            disclosed=groups.disclosed,
+            indicators=True,
+        )
+
+    def _decoders(self) -> Iterator[tuple[range, Floats]]:
+        """Yield several ranks at a time, with the decoders of all groups' cuts for each."""
+        cuts = self.cuts
+        if self.kept is not None:
+            step = max(1, TOGETHER // self.kept.shape[1])
+            for first in range(0, cuts.ranks, step):
+                rows = self.kept[first : first + step]
+                yield range(first, first + len(rows)), rows
+            return
+        for ranks, plain in _plain(self.decoder, cuts):
+            for rank, row in zip(ranks, plain, strict=True):
+                at = np.flatnonzero(cuts.rank == rank)
+                anchors = np.zeros(self.decoder.groups.count)
+                anchors[cuts.group[at]] = self.anchors[at]
+                row[:] = _anchored(self.decoder, cuts, rank, row, anchors)
+            yield ranks, plain
+
+    @property
+    def worst_noise(self) -> Floats:
+        """The most noise that one user adds to each prefix, or a bound on it: float64 `(m,)`."""
+        noise = self._envelope(self.noisiest, np.maximum)
+        noise[-1] = 0.0  # the whole domain
+        return noise
+
+    def _envelope(self, ends: Floats, extreme: np.ufunc) -> Floats:
+        """Return the extremes of the prefixes' decoders.
+
+        Exact for one group; for several groups, the extremes over all cuts so far, which are
+        bounds.
+        """
+        cuts = self.cuts
+        if self.decoder.groups.count == 1:
+            return cuts.accumulate(ends)
+        out = np.zeros(cuts.length)
+        extreme.at(out, cuts.position, ends)
+        return np.array(extreme.accumulate(out), dtype=np.float64)
+
+
+def _plain(decoder: SetDecoder, cuts: _Cuts) -> Iterator[tuple[range, Floats]]:
+    """Yield several ranks at a time, with the plain decoders of their cuts, `(r, outputs)`.
+
+    The decoder of a rank is that of the rank before it plus that of the values it adds.
+    """
+    last = np.zeros(decoder.slack.size)
+    step = max(1, TOGETHER // last.size)
+    for first in range(0, cuts.ranks, step):
+        ranks = range(first, min(first + step, cuts.ranks))
+        added = cuts.rank_of_value == np.array(ranks)[:, None]
+        plain = decoder.decoder.decode_each(added.astype(np.float64))
+        plain[0] += last
+        last = np.cumsum(plain, axis=0, out=plain)[-1]
+        yield ranks, plain
+
+
+def _anchored(
+    decoder: SetDecoder, cuts: _Cuts, rank: int, plain: Floats, anchors: Floats
+) -> Floats:
+    of_output = decoder.outputs.of_place
+    h = plain + anchors[of_output] * decoder.slack
+    h[cuts.whole_groups(rank, decoder.groups.count)[of_output]] = 1.0
+    return h
 
 
 @dataclass(frozen=True)

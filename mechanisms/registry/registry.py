@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import ClassVar, Final
 
 from ldpstream.mechanisms.base.checks import describe
 from ldpstream.mechanisms.base.errors import SpecError
@@ -15,20 +15,37 @@ from ldpstream.mechanisms.families.groups.high_low import HighLow
 from ldpstream.mechanisms.families.groups.mechanism import Groups
 from ldpstream.mechanisms.families.l1.bits import L1Bits
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
-from ldpstream.mechanisms.families.l1.public import (
-    L1BitsPublicWeights,
-    L1GeometricPublicWeights,
-    asks_public,
-)
 from ldpstream.mechanisms.families.lip.lip import Lip
 from ldpstream.mechanisms.families.matrix.matrix import Matrix
 from ldpstream.mechanisms.families.optimal import Optimal
 from ldpstream.mechanisms.families.sampled.sampled import Sampled
 from ldpstream.mechanisms.families.subset.selection import SubsetSelection
 from ldpstream.mechanisms.families.tree.tree import Tree
+from ldpstream.mechanisms.families.weights.public import PublicWeights
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.interface.settings import Settings
 from ldpstream.mechanisms.policies.policy import BlockPolicy, Policy
+
+
+class L1BitsPublicWeights(PublicWeights):
+    """`l1-bits` with public weights."""
+
+    id: ClassVar[str] = L1Bits.id
+
+    @classmethod
+    def configure_values(cls, settings: Settings) -> L1Bits:
+        return L1Bits.configure(settings)
+
+
+class L1GeometricPublicWeights(PublicWeights):
+    """`l1-geometric` with public weights."""
+
+    id: ClassVar[str] = L1Geometric.id
+
+    @classmethod
+    def configure_values(cls, settings: Settings) -> L1Geometric:
+        return L1Geometric.configure(settings)
+
 
 MECHANISMS: Mapping[str, type[Mechanism]] = MappingProxyType(
     {
@@ -69,6 +86,12 @@ REPORTING_ATOMS: Final = (
 _ATOMS_NEED: Final = (
     'with the same budget for any two values (of a block), which workload = "published" needs'
 )
+
+
+def asks_public(settings: Settings) -> bool:
+    """Return whether a collection's weights are public."""
+    weights = settings.keys.get("weights")
+    return isinstance(weights, dict) and "public" in weights
 
 
 def check_id(given: object, path: str) -> str:

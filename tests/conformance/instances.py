@@ -24,7 +24,6 @@ from ldpstream.mechanisms.families.groups.mechanism import (
 )
 from ldpstream.mechanisms.families.l1.bits import L1Bits
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
-from ldpstream.mechanisms.families.l1.public import L1BitsPublicWeights, L1GeometricPublicWeights
 from ldpstream.mechanisms.families.lip.domain import Prior
 from ldpstream.mechanisms.families.lip.lip import Lip
 from ldpstream.mechanisms.families.matrix.matrix import Matrix
@@ -39,6 +38,7 @@ from ldpstream.mechanisms.policies.graph import GraphPolicy
 from ldpstream.mechanisms.policies.groups import GroupBudget, GroupPolicy
 from ldpstream.mechanisms.policies.metric import MetricPolicy
 from ldpstream.mechanisms.policies.policy import BlockPolicy
+from ldpstream.mechanisms.registry.registry import L1BitsPublicWeights, L1GeometricPublicWeights
 
 UNEQUAL = Blocks(np.array([2, 0, 1, 1, 2, 3, 2, 2, 2, 1, 4, 4]))
 """Blocks of 1, 3, 5, 1 and 2 values, interleaved."""

@@ -12,7 +12,7 @@ import pytest
 
 from ldpstream.agents.cli.keys import json_schema
 from ldpstream.agents.config import load_config
-from ldpstream.agents.config.examples import EXAMPLES, toml
+from ldpstream.agents.config.tables import EXAMPLES, toml
 from tests.pages import ROOT
 from tests.property.configs import with_keys
 

@@ -11,8 +11,8 @@ from scipy.stats import binom
 from ldpstream.estimators.weights import estimate_public_weights
 from ldpstream.mechanisms.families.l1.bits import L1Bits
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
-from ldpstream.mechanisms.families.l1.public import L1BitsPublicWeights, L1GeometricPublicWeights
 from ldpstream.mechanisms.families.weights.public import PublicWeights
+from ldpstream.mechanisms.registry.registry import L1BitsPublicWeights, L1GeometricPublicWeights
 from tests.soak import chosen
 
 REPETITIONS, N = chosen(100, soak=300), 1500

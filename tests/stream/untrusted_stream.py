@@ -9,8 +9,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from ldpstream.agents.engine.intake import Intake, OwnedPartition
 from ldpstream.agents.engine.source import Record, SourceReader
-from ldpstream.agents.state.arrival import UNDATED
-from ldpstream.agents.state.batch import Arrivals
+from ldpstream.agents.state.batch import UNDATED, Arrivals
 from ldpstream.agents.state.partition import Partition
 from tests.stream.owning import Holder, Times
 from tests.stream.serving import read_city

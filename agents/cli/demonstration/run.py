@@ -20,15 +20,17 @@ from ldpstream.agents.broker.embedded import EmbeddedBroker, embedded_broker
 from ldpstream.agents.broker.patches.error_names import name_errors
 from ldpstream.agents.broker.refusals import BrokerUnavailableError
 from ldpstream.agents.broker.topics import TopicError
-from ldpstream.agents.cli.demonstration.devices import Crowd, make_mistakes, report_crowd
-from ldpstream.agents.cli.demonstration.visits import (
+from ldpstream.agents.cli.demonstration.devices import (
     COLLECTION,
     PLACES,
     WINDOW_MS,
+    Crowd,
     SentReports,
     TruthComparison,
     compare,
     demo_config,
+    make_mistakes,
+    report_crowd,
 )
 from ldpstream.agents.cli.terminal import broker
 from ldpstream.agents.cli.terminal.client import connect

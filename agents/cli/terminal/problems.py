@@ -22,9 +22,13 @@ from ldpstream.agents.broker.groups import (
     describe_group,
     has_coordinator,
 )
-from ldpstream.agents.broker.metadata import count_brokers, describe
+from ldpstream.agents.broker.metadata import (
+    count_brokers,
+    describe,
+    missing_on_group,
+    missing_on_topics,
+)
 from ldpstream.agents.broker.offsets import end_offsets
-from ldpstream.agents.broker.permissions import missing_on_group, missing_on_topics
 from ldpstream.agents.broker.refusals import NO_COORDINATOR, explain
 from ldpstream.agents.broker.shards import missing_on_addresses
 from ldpstream.agents.broker.topic_settings import (

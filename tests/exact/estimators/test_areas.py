@@ -3,8 +3,14 @@
 import numpy as np
 import pytest
 
-from ldpstream.estimators.areas.areas import NamedAreas, bound_areas, estimate_areas
-from ldpstream.estimators.areas.tree import AreaTree, build_tree, prepare_tree
+from ldpstream.estimators.areas.areas import (
+    AreaTree,
+    NamedAreas,
+    bound_areas,
+    build_tree,
+    estimate_areas,
+    prepare_tree,
+)
 from ldpstream.estimators.estimate import estimate_sets
 from ldpstream.mechanisms.domains.blocks import Blocks, box_blocks
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard

@@ -8,8 +8,8 @@ import pytest
 
 from ldpstream.estimators.estimate import estimate_sets, estimate_values
 from ldpstream.estimators.weights import estimate_public_weights, weight_sums
-from ldpstream.mechanisms.families.l1.public import L1BitsPublicWeights
 from ldpstream.mechanisms.families.weights.public import PublicWeights
+from ldpstream.mechanisms.registry.registry import L1BitsPublicWeights
 from tests.exact.enumeration import accumulated, some_statistic
 from tests.exact.specs import KINDS, weighted
 from tests.seeded import SeededEntropy

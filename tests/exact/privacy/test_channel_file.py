@@ -14,14 +14,15 @@ from ldpstream.mechanisms.channels.designed import (
     channel_document,
     load_channel,
     read_channel,
+    read_policy_document,
     save_channel,
+    tabled,
 )
 from ldpstream.mechanisms.exact.dyadic import sign_threshold
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.policies.matrix import MatrixPolicy
 from ldpstream.mechanisms.policies.metric import MetricPolicy
 from ldpstream.mechanisms.policies.prior import PriorPolicy
-from ldpstream.mechanisms.policies.tabled import read_policy_document, tabled
 
 CHANNELS = Path(__file__).parents[2] / "vectors" / "channels"
 NAMES = ["asymmetric.json", "classical.json", "graph.json", "line.json", "lip.json"]

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from ldpstream.agents.cli.demonstration.run import DemoSummary, print_summary
-from ldpstream.agents.cli.demonstration.visits import (
+from ldpstream.agents.cli.demonstration.devices import (
     BLOCKS,
     COLLECTION,
     PLACES,
@@ -19,6 +18,7 @@ from ldpstream.agents.cli.demonstration.visits import (
     compare,
     demo_config,
 )
+from ldpstream.agents.cli.demonstration.run import DemoSummary, print_summary
 from ldpstream.agents.document.answers import CollectionStatus, PartitionStatus, WindowState
 from ldpstream.agents.document.entries import ValueEstimate
 from ldpstream.agents.document.model import EstimateDocument, Window

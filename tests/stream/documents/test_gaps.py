@@ -6,7 +6,7 @@ import pytest
 
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.document.build import build_document
-from ldpstream.agents.state.arrival import Dates
+from ldpstream.agents.state.batch import Dates
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.agents.state.listing import windows
 from ldpstream.agents.state.view import snapshot

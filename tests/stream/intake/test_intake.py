@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ldpstream.agents.engine.source import Batch, Outside
-from ldpstream.agents.state.arrival import Dates
+from ldpstream.agents.state.batch import Dates
 from tests.soak import seeds
 from tests.stream.untrusted_stream import Broker
 

@@ -10,7 +10,7 @@ from aiokafka.errors import KafkaTimeoutError
 from ldpstream.agents.engine import source
 from ldpstream.agents.engine.clock import PARTITIONS, scaled_interval
 from ldpstream.agents.engine.source import Batch, Outside, Session, SourceReader, steady_ms
-from ldpstream.agents.state.arrival import Dates
+from ldpstream.agents.state.batch import Dates
 from tests.processes import eventually
 from tests.stream.simulation.client import Answer, Client
 

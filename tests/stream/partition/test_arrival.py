@@ -10,7 +10,7 @@ import pytest
 from benchmarks.resilience.forged_times import WINDOWS, Late, measure
 
 from ldpstream.agents.engine.source import Batch
-from ldpstream.agents.state.arrival import MEMORY, Dates
+from ldpstream.agents.state.batch import MEMORY, Dates
 from ldpstream.agents.state.windows import WindowSpec
 
 NOW_MS = 1_800_000_000_000

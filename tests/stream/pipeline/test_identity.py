@@ -13,7 +13,7 @@ from aiokafka.errors import KafkaConnectionError, KafkaError, UnknownTopicOrPart
 from ldpstream.agents.broker import identity
 from ldpstream.agents.broker.identity import MISSING_SECONDS, SourceChangedError, TopicIdentity
 from ldpstream.agents.broker.metadata import TopicState
-from ldpstream.agents.config.topic_names import Topics
+from ldpstream.agents.config.collection import Topics
 
 TOPICS = Topics.derive("rides", worker_id="w", collection="rides")
 THERE = {

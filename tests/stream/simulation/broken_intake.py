@@ -11,8 +11,7 @@ from typing import Any, cast
 
 from ldpstream.agents.engine.intake import Intake, OwnedPartition
 from ldpstream.agents.engine.source import Batch, Outside, Session
-from ldpstream.agents.state.arrival import UNDATED
-from ldpstream.agents.state.batch import Record
+from ldpstream.agents.state.batch import UNDATED, Record
 from ldpstream.agents.state.closing import UnbrokenProbes
 from tests.stream.simulation.intake import GAP_MS, Harsh, IntakeWorker, IntakeWorld, Part
 from tests.stream.simulation.patched import with_partition, with_worker

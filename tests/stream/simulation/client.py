@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from aiokafka import TopicPartition
 from aiokafka.errors import OffsetOutOfRangeError
 
-from ldpstream.agents.state.arrival import UNDATED, Dates
+from ldpstream.agents.state.batch import UNDATED, Dates
 
 
 class Answer(NamedTuple):

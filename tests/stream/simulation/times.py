@@ -12,8 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from ldpstream.agents.state.arrival import Dates
-from ldpstream.agents.state.batch import Arrivals
+from ldpstream.agents.state.batch import Arrivals, Dates
 from ldpstream.agents.state.windows import NEVER
 from tests.stream.simulation.setting import demand
 

@@ -3,8 +3,13 @@
 import random
 from itertools import count
 
-from ldpstream.agents.state.backup import at_beginning, fits, head_record, live_records
-from ldpstream.agents.state.replica import BehindError
+from ldpstream.agents.state.replica import (
+    BehindError,
+    at_beginning,
+    fits,
+    head_record,
+    live_records,
+)
 from ldpstream.agents.state.windows import WindowSpec
 from tests.replicas import stored_final
 from tests.stream.harness import Cluster, frame, make_context
