@@ -186,11 +186,17 @@ def _call(
     @given(case=operation.as_strategy(generation_mode=mode))
     def one(case: Any) -> None:
         found.calls += 1
-        endless = operation.path.endswith("/events")
-        answer = case.call(base_url=url, session=session, timeout=PATIENCE_SECONDS, stream=endless)
+        if operation.path.endswith("/events"):
+            # `case.call` would read the stream, which has no end, until the time is up.
+            asked = case.as_transport_kwargs(base_url=url)
+            answer = session.request(**asked, timeout=PATIENCE_SECONDS, stream=True)
+            if answer.status_code == 200:
+                found.statuses[200] += 1
+                answer.close()
+                return
+        else:
+            answer = case.call(base_url=url, session=session, timeout=PATIENCE_SECONDS)
         found.statuses[answer.status_code] += 1
-        if endless and answer.status_code == 200:
-            return
         try:
             case.validate_response(answer, checks=CHECKS)
         except FailureGroup as group:
