@@ -48,7 +48,10 @@ TABLES: dict[str, dict[str, Any]] = {
     "districts": {
         **_EACH,
         "mechanism": "block-hadamard",
-        "domain": {"values": ["here", "rare", "there", "far"], "blocks": [["here", "rare"], ["there", "far"]]},
+        "domain": {
+            "values": ["here", "rare", "there", "far"],
+            "blocks": [["here", "rare"], ["there", "far"]],
+        },
     },
     "people": {
         **_EACH,
@@ -149,9 +152,7 @@ async def test_numbers_lie_within_their_bounds_wherever_they_are_shown(
     window = {"start": "2026-11-21T10:23:00Z", "end": "2026-11-21T10:24:00Z"}
     document = await ask(url, "districts/estimate", **window, top="all", simultaneous="true")
     outside = [
-        one
-        for one in document["distribution"]
-        if not one["low"] <= one["share"] <= one["high"]
+        one for one in document["distribution"] if not one["low"] <= one["share"] <= one["high"]
     ]
     assert outside, "an example of what the page has to say within its bounds"
     await open_view(page, url, "districts", "values", "&window=2026-11-21T10:23:00Z")
