@@ -1,12 +1,14 @@
 """`ldpstream plan`: compare every mechanism that satisfies a collection's policy."""
 
+import json
 from typing import Any, Final, get_args
 
 import click
 
-from ldpstream.agents.cli.terminal.common import config_option, load_collection
+from ldpstream.agents.cli.terminal.common import config_option, load_collection, print_data
 from ldpstream.agents.cli.terminal.errors import Refused
 from ldpstream.agents.cli.terminal.parameters import Real, Whole
+from ldpstream.agents.config import CollectionConfig
 from ldpstream.estimators.planning.choices import (
     LIMIT_SECONDS,
     SEARCH_SECONDS,
@@ -83,6 +85,11 @@ _MOST_RESPONDENTS: Final = 10**12
     metavar="NAME",
     help="Of records: plan this attribute; without it, plan how often each is drawn.",
 )
+@click.option(
+    "--size",
+    is_flag=True,
+    help="Say instead what --respondents in each window take: messages, disk, memory, processors.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the plan as one JSON document.")
 @click.argument("name")
 def plan(
@@ -91,6 +98,7 @@ def plan(
     *,
     attribute: str | None,
     budget: str | None,
+    size: bool,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -108,6 +116,9 @@ def plan(
     except SpecError as error:
         raise Refused(f"--{error}") from error
     _, collection = load_collection(config_file, name)
+    if size:
+        _print_size(collection, options["respondents"], as_json=as_json)
+        return
     # Imported late: it takes longer to load than the configuration.
     from ldpstream.agents.cli.plans.command import run_plan
     from ldpstream.agents.cli.plans.planner import UNKNOWN_WORDS
@@ -120,3 +131,13 @@ def plan(
         attribute=attribute,
         as_json=as_json,
     )
+
+
+def _print_size(collection: CollectionConfig, respondents: int, *, as_json: bool) -> None:
+    from ldpstream.agents.cli.plans.size import Size, lines_of
+
+    taken = Size.of(collection, respondents)
+    if as_json:
+        print_data(json.dumps(taken.to_json(), indent=2))
+    else:
+        click.echo("\n".join(lines_of(taken, collection, respondents)))

@@ -30,6 +30,7 @@ RUN_BY: Final = {
     "docs/tutorials/go-live.md": "tests/broker/pages/test_go_live.py",
     "docs/how-to/own-faust-app.md": FIRST,
     "docs/how-to/limit-yearly-loss.md": PAGES,
+    "docs/how-to/size.md": PAGES,
     "docs/how-to/devices.md#Python": DEVICES,
     "docs/how-to/devices.md#The ledger": DEVICES,
     "docs/how-to/devices.md#A file of values": DEVICES,

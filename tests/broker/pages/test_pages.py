@@ -13,6 +13,7 @@ from tests.pages import Place, agrees, blocks
         "docs/how-to/choose-policy.md",
         "docs/how-to/read-bounds.md",
         "docs/how-to/limit-yearly-loss.md",
+        "docs/how-to/size.md",
         "docs/reference/channel-files.md",
         "docs/concepts/privacy.md",
         "docs/approve/checklist.md",
