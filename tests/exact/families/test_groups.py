@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from ldpstream.mechanisms.base.errors import SpecError
-from ldpstream.mechanisms.exact.dyadic import budget, exp_bounds
 from ldpstream.mechanisms.families.design.geometry_transform import Geometry
 from ldpstream.mechanisms.families.groups.designs import (
     GroupDesign,
@@ -126,55 +125,6 @@ def test_totals_are_near_the_optimum_over_all_channels(
     assert old == pytest.approx(today, abs=6e-5)
     centred = total(HighLow(epsilon, size, frozenset(range(sensitive))))
     assert optimum <= centred < old
-
-
-@pytest.mark.parametrize(
-    ("epsilon", "size", "sensitive", "chosen"),
-    [
-        (1.0, 6, 4, 2),
-        (0.3, 5, 4, 3),
-        (2.5, 7, 5, 1),
-        (50.0, 5, 3, 2),
-        (1.0, 4, 4, 2),
-        (1.0, 3, 1, 1),
-    ],
-)
-def test_the_channel_is_its_definition_and_keeps_the_policy_at_every_report(
-    epsilon: float, size: int, sensitive: int, chosen: int
-):
-    mechanism = of_subsets(epsilon, size, sensitive, chosen)
-    reports = [*itertools.combinations(range(sensitive), chosen), *range(sensitive, size)]
-    subsets = len(reports) - (size - sensitive)
-    tau = Fraction(mechanism.thresholds.own, WORD)
-    rows = []
-    for value in range(size):
-        own = [
-            report == value if isinstance(report, int) else value in report for report in reports
-        ]
-        rows.append(
-            [
-                tau * held / sum(own) + (1 - tau) * (number < subsets) / subsets
-                for number, held in enumerate(own)
-            ]
-        )
-    channel = mechanism.channel()
-    for row, found in zip(rows, channel.rows, strict=True):
-        assert {number: p for number, p in enumerate(row) if p} == found
-    floor = exp_bounds(Fraction(min(epsilon, 1000.0)))[0]
-    worst = Fraction(0)
-    for value, other, report in itertools.product(
-        range(sensitive), range(size), range(len(reports))
-    ):
-        assert rows[value][report] <= floor * rows[other][report]
-        if value != other and rows[other][report]:
-            worst = max(worst, rows[value][report] / rows[other][report])
-    assert worst == mechanism.ratios[budget(epsilon)]
-    # One unit more is too much, unless it is the largest threshold.
-    more = Fraction(mechanism.thresholds.own + 1, WORD)
-    assert (
-        mechanism.thresholds.own == WORD - 1
-        or 1 + more / (mechanism.designs[0].support[0] * (1 - more)) > floor
-    )
 
 
 def test_designs_of_any_share_are_those_of_least_total():
