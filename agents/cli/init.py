@@ -46,7 +46,10 @@ origins = []                    # web pages that may upload, such as "https://su
 #                 Where only fixed ranges, sets or linear queries are published, the first four take
 #                 `workload = "published"`: reports on what those tell apart, with less error.
 # groups:         only the values in `sensitive = [...]` are protected; `share = 0.3` of the people
-#                 are taken to have one of them. high-low: the same, with more noise.
+#                 are taken to have one of them. high-low: the same, with more noise. Or blocks
+#                 with a budget each, `epsilon = [0.5, 2.0]`; with `epsilon_outside = 4.0` they are
+#                 hidden from each other, too. `sensitive` may be lists with a budget each, and
+#                 `epsilon_rest` that of all other values.
 # binary:         two values, `epsilon = [from first to second, from second to first]`.
 # lip:            two values and `prior = 0.1`, or `prior = { levels = 64 }` and each device's own
 #                 prior given with its value; `epsilon` may be a list to choose from, too.
