@@ -91,7 +91,7 @@ async def send(lab: Lab, windows: int, devices: int) -> Floats:
                 reports = spec.privatize(some, entropy=entropy)
                 times_ms = np.full(some.size, START_MS + window * HOUR_MS)
                 frame = spec.frame_reports(reports, times_ms=times_ms)
-                await producer.send_and_wait(topic, frame, timestamp_ms=START_MS + window * HOUR_MS)
+                await producer.send_and_wait(topic, frame)
     await lab.close(START_MS + windows * HOUR_MS)
     return true
 

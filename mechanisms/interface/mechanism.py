@@ -104,7 +104,7 @@ class Mechanism(ABC):
 
         Both have the same reports; `epsilon` belongs to the permanent draw. Refused by default: no
         chain is known for `matrix` with its clamped noise, `lip` is calibrated for independent
-        reports, `sampled` draws another attribute in each window, and `groups` only repeats.
+        reports, and `sampled` draws another attribute in each window.
 
         Raises:
             SpecError: if reports of this mechanism cannot be drawn again, or epsilon is not above

@@ -7,6 +7,7 @@ from ldpstream.mechanisms.base.canonical import canonical_json
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.exact.dyadic import log_bounds
 from ldpstream.mechanisms.families.binary import Binary
+from ldpstream.mechanisms.families.groups.mechanism import Groups
 from ldpstream.mechanisms.families.optimal import Optimal
 from ldpstream.mechanisms.families.weights.public import PublicWeights
 from ldpstream.mechanisms.interface.mechanism import Mechanism
@@ -17,6 +18,7 @@ from tests.seeded import SeededEntropy
 CHAINED = {
     "binary",
     "block-hadamard",
+    "groups",
     "high-low",
     "l1-bits",
     "l1-geometric",
@@ -33,6 +35,8 @@ def larger(mechanism: Mechanism) -> object:
         return [1.5 * mechanism.first, 1.5 * mechanism.second]
     if isinstance(mechanism, Optimal):
         return 1.5 * float(mechanism.policy.largest_loss())
+    if isinstance(mechanism, Groups):
+        return 1.5 * float(mechanism.policy.largest_loss())
     return 1.5 * getattr(mechanism, "epsilon", 1.0)
 
 
@@ -41,12 +45,15 @@ def test_a_permanent_draw_has_the_form_of_the_reports_made_from_it(name: str):
     mechanism = INSTANCES[name]
     # Mechanisms with weights in the clear and those with priors have no chain.
     none = isinstance(mechanism, PublicWeights) or isinstance(mechanism.policy, PriorPolicy)
+    if isinstance(mechanism, Groups):
+        # Of one list of several values alone.
+        none = "kinds" in mechanism.parameters() or len(mechanism.policy.sensitive) == 1
     if mechanism.id not in CHAINED or none:
         with pytest.raises(SpecError, match=r"hold\.epsilon: expected no such key.*hold = H"):
             mechanism.chain(larger(mechanism))
         return
     # Probabilities in units of 2^-64 leave no room for a larger budget.
-    if name.endswith(":huge") and mechanism.policy.largest_loss() > 44:
+    if ":huge" in name and mechanism.policy.largest_loss() > 44:
         with pytest.raises(SpecError, match=r"hold\.epsilon: expected .*further"):
             mechanism.chain(larger(mechanism))
         return

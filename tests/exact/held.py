@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from ldpstream.mechanisms import CollectionSpec
+from ldpstream.mechanisms.families.groups.mechanism import BlanketChain
 from ldpstream.mechanisms.families.l1.bits import BitChain
 from ldpstream.mechanisms.families.l1.geometric import GeometricChain, L1Geometric
 from ldpstream.mechanisms.families.subset.selection import SubsetChain
@@ -22,6 +23,8 @@ FAMILIES = {
     "block-hadamard": THREE,
     "projective-geometry": THREE,
     "high-low": f'{THREE}\nsensitive = ["bus", "walk"]',
+    "groups": f'{THREE}\nsensitive = ["bus", "walk"]',
+    "groups subsets": "domain = { size = 5 }\nsensitive = [0, 1, 3, 4]\nshare = 0.0",
     "subset-selection": THREE,
     "binary": "domain = { size = 2 }",
     "optimal": f'{ORDERED}\nchannel = "channels/asymmetric.json"',
@@ -43,7 +46,7 @@ def held(
     hold = hold.replace("= 2.0 }", f"= {PERMANENT.get(mechanism, '2.0')} }}")
     return spec_of(
         {
-            "toml": f'[collection.modes]\nmechanism = "{mechanism}"\n'
+            "toml": f'[collection.modes]\nmechanism = "{mechanism.split()[0]}"\n'
             + (f"epsilon = {epsilon}\n" if epsilon else "")
             + f"{domain or FAMILIES.get(mechanism, THREE)}\nhold = {hold}\n"
         }
@@ -70,6 +73,10 @@ def again(spec: CollectionSpec) -> Rows:
         return [[stay ** (bits - n) * (1 - stay) ** n for n in row] for row in flips]
     if isinstance(chain, GeometricChain):
         return moved(chain, spec.mechanism.epsilon)
+    if isinstance(chain, BlanketChain):
+        order, keep = chain.blend.order, chain.blend.keep
+        rest = [(1 - keep) / order if y < order else Fraction(0) for y in outputs]
+        return [_kept(z, keep, rest) for z in outputs]
     if isinstance(chain, SubsetChain):
         blocks = chain.layout.block_of(spec.mechanism.possible_reports()).tolist()
         return [

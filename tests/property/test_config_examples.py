@@ -34,6 +34,8 @@ RECORDS: Final = {"attributes": PARTS}
 MATRIX: Final = {"mechanism": "matrix", "strategy": "identity"}
 NEEDED: Final[Mapping[str, Mapping[str, Any]]] = {
     "sensitive": {"mechanism": "high-low", "domain": LABELS},
+    "epsilon_outside": {"mechanism": "groups", "domain": {"size": 12, "blocks": 6}},
+    "epsilon_rest": {"mechanism": "groups", "domain": LABELS, "sensitive": EXAMPLES["sensitive"]},
     "share": {"mechanism": "groups", "domain": LABELS, "sensitive": EXAMPLES["sensitive"]},
     "policy": MATRIX,
     "prior": {"mechanism": "lip", "domain": {"size": 2}},

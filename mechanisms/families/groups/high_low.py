@@ -31,7 +31,7 @@ from ldpstream.mechanisms.families.groups.mechanism import (
     sensitive_parameters,
     sensitive_policy,
 )
-from ldpstream.mechanisms.interface.chain import BlockChain, blend_of, read_larger
+from ldpstream.mechanisms.interface.chain import BlockChain, read_larger
 from ldpstream.mechanisms.interface.mechanism import Json, Reports
 from ldpstream.mechanisms.interface.settings import Settings
 from ldpstream.mechanisms.policies.groups import GroupPolicy
@@ -120,23 +120,9 @@ class HighLow(SymbolGroupMechanism):
         numbers: list[Json] = [*sorted(self.sensitive)]
         return {"sensitive": numbers}
 
-    @property
-    def levels(self) -> tuple[Fraction, Fraction]:
-        """For a sensitive value, the probabilities of a position with sign +1 and with sign -1."""
-        high = Fraction(2 * self.threshold, WORD * self.positions)
-        return high, Fraction(2, self.positions) - high
-
     def chain(self, epsilon: object) -> tuple[Self, BlockChain]:
-        """Return the mechanism of a permanent draw, and the chain from it to reports.
-
-        Plain reports are replaced by a uniform position too. Against a value with a plain report, a
-        sensitive value loses at most as much as against another sensitive value.
-        """
         permanent = replace(self, epsilon=read_larger(epsilon, self.epsilon))
-        order = self.positions
-        blend = blend_of((order, order // 2), permanent.levels, self.levels[0])
-        places = np.array([0]), np.array([order])
-        return permanent, BlockChain(*places, {order: blend})
+        return permanent, self._chain(permanent)
 
     def randomise(self, values: NDArray[np.int64], entropy: Entropy) -> Reports:
         """Randomise values, int64 of shape `(n,)` in `0..k-1`, into reports of shape `(n,)`.

@@ -9,15 +9,16 @@ Reports are numbers (`SymbolGroups`): the points or values of one group after th
 hold subsets (`SubsetGroups`): the number of the group and a mask, as with `subset-selection`.
 """
 
+import hashlib
 from abc import abstractmethod
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
 from math import isfinite
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,9 +42,10 @@ from ldpstream.mechanisms.channels.certificate import (
     certify_by_structure,
 )
 from ldpstream.mechanisms.channels.channel import MOST_WORK, Channel, refuse_large
+from ldpstream.mechanisms.channels.permanent_draw import Blend
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.exact.dyadic import SMALLEST_EPSILON, budget
-from ldpstream.mechanisms.exact.entropy import WORD, Entropy, uniform_below
+from ldpstream.mechanisms.exact.entropy import WORD, Entropy, bernoulli_rational, uniform_below
 from ldpstream.mechanisms.families.design.centred import CentredDecoder
 from ldpstream.mechanisms.families.design.decoder import DesignDecoder
 from ldpstream.mechanisms.families.design.design import DesignLayout
@@ -60,6 +62,7 @@ from ldpstream.mechanisms.families.groups.settings import read_groups
 from ldpstream.mechanisms.families.subset.decoder import SubsetDecoder
 from ldpstream.mechanisms.families.subset.selection import SubsetReports
 from ldpstream.mechanisms.families.subset.subsets import SubsetLayout, Subsets, draw_subsets
+from ldpstream.mechanisms.interface.chain import BlockChain, Chain, blend_of, read_larger
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Reports
 from ldpstream.mechanisms.interface.settings import Settings
 from ldpstream.mechanisms.interface.symbols import SymbolMechanism
@@ -197,6 +200,22 @@ class GroupMechanism(Mechanism):
         if not sound:
             raise ValueError(f"the tables of {self.id} are not what its proof assumes")
 
+    def levels(self) -> tuple[Fraction, Fraction]:
+        """Return the probabilities of a report of group 0 that supports a value of it, or not."""
+        tau, one = Fraction(self.thresholds.own, WORD), self.thresholds.kinds[0].design
+        hidden = (1 - tau) / one.reports
+        return hidden + tau / (one.support[0] * one.reports), hidden
+
+    def _blend(self, permanent: "GroupMechanism") -> Blend:
+        """Return how reports follow from those of a permanent draw, of one list of values.
+
+        Plain reports are replaced by one of the blanket, too. Against a value with a plain report,
+        a sensitive value loses at most as much as against another sensitive value.
+        """
+        one = self.thresholds.kinds[0].design
+        order = one.reports, int(one.support[0] * one.reports)
+        return blend_of(order, permanent.levels(), self.levels()[0])
+
     def blankets(self) -> Mapping[Fraction, Collection[Blanket]]:
         """Return the blankets of pairs with budgets in both directions.
 
@@ -291,6 +310,12 @@ class SymbolGroupMechanism(GroupMechanism, SymbolMechanism):
         designs = [one.design.symmetric(one.supporting) for one in thresholds.kinds]
         return DesignLayout(self.groups, designs, thresholds.kind_of)
 
+    def _chain(self, permanent: GroupMechanism) -> BlockChain:
+        """Return the chain from a permanent draw: its reports all become ones of group 0."""
+        order = self.thresholds.kinds[0].design.reports
+        blends = {order: self._blend(permanent)}
+        return BlockChain(np.array([0]), np.array([order]), blends)
+
     @locked_cached_property
     def decoder(self) -> SymbolBlanket | DesignDecoder:
         thresholds, layout = self.thresholds, self.layout
@@ -360,6 +385,19 @@ class Groups(GroupMechanism):
         """Whether one list of sensitive values with one budget is all that is protected."""
         return isinstance(self.policy, HighLowPolicy) and len(self._listed) == 1
 
+    def _permanent(self, given: object) -> Self | None:
+        """Return the mechanism of a permanent draw, with the designs of this one.
+
+        None where reports are only repeated: of several lists, or blocks, or a list of one value.
+        """
+        policy = self.policy
+        if not isinstance(policy, HighLowPolicy) or not self._is_high_low:
+            return None
+        if len(policy.sensitive) == 1:
+            return None
+        epsilon = read_larger(given, policy.epsilon)
+        return replace(self, grouped=sensitive_policy(epsilon, self.size, policy.sensitive))
+
     def parameters(self) -> Mapping[str, Json]:
         own, policy = self.thresholds.own, self.policy
         if isinstance(policy, HighLowPolicy) and self._is_high_low:
@@ -381,8 +419,17 @@ class Groups(GroupMechanism):
             "threshold": hex(own),
             "budgets": self.grouped.listed_budgets(),
             "kinds": kinds,
-            "blocks": {"count": self.groups.count, "sha256": self.groups.digest},
+            **self._digest(),
         }
+
+    def _digest(self) -> dict[str, Json]:
+        """Return what identifies the tables: all lists, or the group of each value."""
+        if not self._listed:
+            return {"blocks": {"count": self.groups.count, "sha256": self.groups.digest}}
+        counts: list[Json] = [len(values) for values in self._listed]
+        numbers = np.array([value for values in self._listed for value in values], dtype="<i4")
+        digest = hashlib.sha256(numbers.tobytes()).hexdigest()
+        return {"sensitive": {"count": counts, "sha256": digest}}
 
     def tables(self) -> Mapping[str, Json]:
         """Return the values of groups of sensitive values, or the group of every value."""
@@ -395,6 +442,10 @@ class Groups(GroupMechanism):
 @dataclass(frozen=True)
 class SymbolGroups(Groups, SymbolGroupMechanism):
     """Groups that report values or points."""
+
+    def chain(self, epsilon: object) -> tuple[Mechanism, Chain]:
+        permanent = self._permanent(epsilon)
+        return super().chain(epsilon) if permanent is None else (permanent, self._chain(permanent))
 
     def randomise(self, values: NDArray[np.int64], entropy: Entropy) -> Reports:
         """Randomise values, int64 of shape `(n,)` in `0..k-1`, into reports of shape `(n,)`.
@@ -438,6 +489,12 @@ def _draw_own(kind: KindThresholds, entropy: Entropy, places: Integers, wanted: 
 class SubsetGroups(Groups, SubsetReports):
     """Groups that report subsets of their values."""
 
+    def chain(self, epsilon: object) -> tuple[Mechanism, Chain]:
+        permanent = self._permanent(epsilon)
+        if permanent is None:
+            return super().chain(epsilon)
+        return permanent, BlanketChain(self.layout, self.subsets[0], self._blend(permanent))
+
     @cached_property
     def subsets(self) -> tuple[Subsets, ...]:
         """The subsets of each kind of groups."""
@@ -478,6 +535,33 @@ class SubsetGroups(Groups, SubsetReports):
             return inner
         blanket = thresholds.shares
         return SubsetBlanket(inner, self.groups, tau=thresholds.tau, blanket=blanket)
+
+
+@dataclass(frozen=True, eq=False)
+class BlanketChain(Chain):
+    """The chain of one list of values: a report stays, or becomes any subset of the list."""
+
+    layout: SubsetLayout
+    subsets: Subsets
+    blend: Blend
+
+    def again(self, reports: Reports, entropy: Entropy) -> Reports:
+        """Return the reports that are sent for permanent ones, uint8 `(n, report_bytes)` both.
+
+        All reports decide whether they stay. Then a subset is drawn for each, also if it stays.
+        """
+        none = np.full(len(reports), -1)
+        stays = bernoulli_rational(entropy, self.blend.keep, none.size)
+        masks = self.layout.pack(draw_subsets(entropy, self.subsets, none, none > 0))
+        drawn = self.layout.write(np.zeros_like(none), masks)
+        return np.where(stays[:, None], reports, drawn)
+
+    def canonical(self) -> Sequence[Json]:
+        return [[self.subsets.size, str(self.blend.keep)]]
+
+    def ratio(self, reports: int) -> Fraction:
+        """Return the exact largest ratio of two values over m >= 1 reports."""
+        return self.blend.ratio(reports)
 
 
 def sensitive_parameters(policy: HighLowPolicy) -> dict[str, Json]:

@@ -20,6 +20,8 @@ BLOCKS = {
     "block-hadamard": "domain = { size = 6, blocks = [[0, 1], [2], [3, 4, 5]] }",
     "projective-geometry": "domain = { size = 6, blocks = [[0, 1], [2], [3, 4, 5]] }",
     "high-low": "domain = { size = 6 }\nsensitive = [1, 4]",
+    "groups": "domain = { size = 6 }\nsensitive = [1, 4]",
+    "groups subsets": "domain = { size = 6 }\nsensitive = [0, 1, 2, 4, 5]\nshare = 0.0",
     "subset-selection": "domain = { size = 6, blocks = [[0, 1], [2], [3, 4, 5]] }",
     "binary": "domain = { values = ['a', 'b'] }",
     "optimal": 'domain = { size = 6 }\nchannel = "channels/line.json"',

@@ -13,8 +13,9 @@ from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.binary import Binary
 from ldpstream.mechanisms.families.block import mechanism as block_mechanism
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
-from ldpstream.mechanisms.families.groups import high_low
+from ldpstream.mechanisms.families.groups import mechanism as group_mechanism
 from ldpstream.mechanisms.families.groups.high_low import HighLow
+from ldpstream.mechanisms.families.groups.mechanism import GroupMechanism
 from ldpstream.mechanisms.families.l1 import geometric as l1_geometric
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from ldpstream.mechanisms.interface.mechanism import Mechanism
@@ -24,7 +25,7 @@ from tests.conformance.instances import INSTANCES
 STRUCTURED = {
     name: m
     for name, m in INSTANCES.items()
-    if m.size <= 64 and isinstance(m, HighLow | BlockHadamard | L1Geometric)
+    if m.size <= 64 and isinstance(m, GroupMechanism | BlockHadamard | L1Geometric)
 }
 
 
@@ -84,7 +85,7 @@ def test_the_proof_by_structure_equals_the_enumeration(
     mechanism: Mechanism, monkeypatch: pytest.MonkeyPatch
 ):
     enumerated = mechanism.certify()
-    for module in (block_mechanism, high_low, l1_geometric):
+    for module in (block_mechanism, group_mechanism, l1_geometric):
         monkeypatch.setattr(module, "ENUMERATION_LIMIT", 0)
     structured = mechanism.certify()
     assert (enumerated.proof, structured.proof) == ("enumeration", "structure")
@@ -114,7 +115,7 @@ def test_the_proof_by_structure_refuses_a_row_beyond_its_block():
 
 def test_the_proof_by_structure_checks_the_rows_of_high_low():
     mechanism = HighLow(1.0, 200, frozenset(range(50)))
-    mechanism.row[3] = mechanism.row[4]
+    mechanism.groups.position[3] = mechanism.groups.position[4]
     with pytest.raises(ValueError, match="tables"):
         mechanism.certify()
 

@@ -2,7 +2,9 @@
 // of a group are its values, points or subsets; groups of one value without a budget have one report.
 
 import { blocksOf, readBlocks, startsOf } from "../blocks.js";
-import { bernoulliEach, uniformBelow } from "../entropy.js";
+import { blockChain, readKeeps } from "../chains.js";
+import { bernoulliEach, bernoulliRational, uniformBelow } from "../entropy.js";
+import { SpecError } from "../errors.js";
 import { Geometry } from "./geometry.js";
 import { readSensitive } from "./high_low.js";
 import { drawPoints } from "./projective_geometry.js";
@@ -54,7 +56,7 @@ export async function groups(parameters, size, tables) {
       }
     });
     return reports.map((report, i) => starts[source[i]] + report);
-  });
+  }, parameters.kinds ? undefined : blockChain({ starts: [0], orders: [orders[0]] }));
 
   function subsetReports() {
     const groupBytes = bytesOf(sizes.length - 1);
@@ -83,23 +85,40 @@ export async function groups(parameters, size, tables) {
         });
         return reports;
       },
+      chain: parameters.kinds ? undefined : { form: JSON.stringify([parameters.sensitive, kinds[0].chosen]), sender },
     };
+
+    // A report stays, or becomes any subset of the list.
+    function sender(keep) {
+      const { size: count, chosen } = kinds[0];
+      const kept = readKeeps(keep, [count]).get(count);
+      return (report, entropy) => {
+        const stays = bernoulliRational(entropy, kept);
+        const row = { report: new Uint8Array(reportBytes), place: -1, wanted: false };
+        drawSubsets(entropy, count, chosen, [row], groupBytes);
+        return stays ? report : row.report;
+      };
+    }
   }
 }
 
 // The group of each value: its block, or the list of sensitive values that it is in. Without either it
 // is a group of its own.
 async function readGroups(parameters, size, tables) {
-  if (tables.sensitive === undefined) return readBlocks(size, parameters.blocks, tables.blocks);
-  const single = parameters.blocks === undefined;
-  const lists = single ? [await readSensitive(parameters, size, tables)] : tables.sensitive;
+  if (parameters.sensitive === undefined) return readBlocks(size, parameters.blocks, tables.blocks);
+  const listed = tables.sensitive ?? [];
+  const lists = parameters.kinds ? listed : [listed];
+  const values = await readSensitive(parameters, size, { sensitive: lists.flat() });
+  const counts = [parameters.sensitive.count].flat();
+  if (lists.some((list, i) => list.length !== counts[i]) || new Set(values).size < values.length) {
+    throw new SpecError("tables.sensitive", "lists of as many values as the spec says");
+  }
   const ofValue = new Array(size).fill(-1);
-  lists.forEach((values, group) => {
-    for (const value of values) ofValue[value] = group;
+  lists.forEach((list, group) => {
+    for (const value of list) ofValue[value] = group;
   });
   let next = lists.length;
-  const every = ofValue.map((group) => (group < 0 ? next++ : group));
-  return single ? blocksOf(every, next) : readBlocks(size, parameters.blocks, every.map((group) => [group, 1]));
+  return blocksOf(ofValue.map((group) => (group < 0 ? next++ : group)), next);
 }
 
 // Runs [groups, numbers of their kinds by size].
