@@ -22,10 +22,9 @@ norm, and by Cauchy-Schwarz the same bound follows.
 import argparse
 import math
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from benchmarks.accuracy.simulate import Case, draw_by_privatizing, uniform, zipf
@@ -34,6 +33,9 @@ from ldpstream.estimators.estimate import estimate_values
 from ldpstream.estimators.projection import project_simplex
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Floats = NDArray[np.float64]
 
@@ -106,7 +108,7 @@ def print_table(name: str, numbers: tuple[int, ...], found: Floats) -> None:
         print(f"{n:8}  " + "  ".join(f"{distance:10.4f}" for distance in row))
 
 
-def draw(axes: Axes, name: str, numbers: tuple[int, ...], found: Floats) -> None:
+def draw(axes: "Axes", name: str, numbers: tuple[int, ...], found: Floats) -> None:
     """Draw one panel."""
     for m, colour, column in zip(BLOCKS, COLOURS, found.T, strict=True):
         label = "1 block (LDP)" if m == 1 else f"{m} blocks of {SIZE // m}"
@@ -119,6 +121,8 @@ def draw(axes: Axes, name: str, numbers: tuple[int, ...], found: Floats) -> None
 
 
 def main() -> None:
+    from matplotlib.figure import Figure
+
     parser = argparse.ArgumentParser(prog="python -m benchmarks.papers.ca_figure2")
     parser.add_argument("--repetitions", type=int, default=REPETITIONS)
     parser.add_argument("--points", type=int, default=len(NUMBERS), help="how many values of n")

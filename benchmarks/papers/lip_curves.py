@@ -94,6 +94,11 @@ def optimum(priors: Floats, epsilon: float) -> Flips:
     return lip_theory.opt_lip(priors, epsilon)
 
 
+def equal_flips(priors: Floats, epsilon: float) -> Flips:
+    """Return the best channel with equal flips; at epsilon 0 it carries no information."""
+    return optimum(priors, 0.0) if epsilon == 0.0 else lip_theory.symmetric_lip(priors, epsilon)
+
+
 def randomised_response(priors: Floats, epsilon: float) -> Flips:
     """Return the LDP optimum for each user."""
     flip = np.full(priors.shape, float(lip_theory.opt_ldp(epsilon).zero))

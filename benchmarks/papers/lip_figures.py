@@ -28,10 +28,9 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from tests.seeded import SeededEntropy
 
@@ -40,6 +39,7 @@ from benchmarks.papers.lip_curves import (
     Users,
     context_free_curve,
     curve,
+    equal_flips,
     levels_curve,
     optimum,
     randomised_response,
@@ -48,6 +48,9 @@ from benchmarks.papers.lip_theory import paper_lip, symmetric_lip
 from ldpstream.estimators.lip.calibration import calibrate
 from ldpstream.mechanisms.families.lip.domain import Prior
 from ldpstream.mechanisms.families.lip.lip import Lip
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Floats = NDArray[np.float64]
 
@@ -60,6 +63,7 @@ STYLES = {
     "eps-LIP, symmetric": ("tab:purple", "-."),
     "eps-LIP, Theorem 2": ("tab:blue", ":"),
     "eps/2-LIP": ("tab:orange", "-"),
+    "eps/2-LIP, symmetric": ("tab:orange", "-."),
     "eps/2-LIP, Theorem 2": ("tab:orange", ":"),
     "eps-LDP": ("black", "-"),
     "eps-LDP, context-free": ("grey", "--"),
@@ -92,6 +96,7 @@ def comparison_panel(title: str, users: Users, *, local: bool) -> Panel:
     curves = [
         curve("eps-LIP", users, epsilons, optimum),
         curve("eps/2-LIP", users, epsilons, optimum, part=0.5),
+        curve("eps/2-LIP, symmetric", users, epsilons, equal_flips, part=0.5),
         curve("eps-LDP", users, epsilons, randomised_response),
         context_free_curve(epsilons),
         curve("eps-LIP, Theorem 2", users, epsilons, paper_lip),
@@ -133,7 +138,7 @@ def print_panel(panel: Panel) -> None:
         print(f"{epsilon:5.1f} " + " ".join(cells))
 
 
-def draw(axes: Axes, panel: Panel) -> None:
+def draw(axes: "Axes", panel: Panel) -> None:
     """Draw one panel; crosses are points that violate their own bound."""
     finite = [one.root[np.isfinite(one.root)] for one in panel.curves if "free" not in one.name]
     top = max(float(root.max()) for root in finite)
@@ -162,6 +167,8 @@ def check_priors(users: Users, epsilon: float) -> None:
 
 
 def main() -> None:
+    from matplotlib.figure import Figure
+
     parser = argparse.ArgumentParser(prog="python -m benchmarks.papers.lip_figures")
     parser.add_argument("data", type=Path, nargs="?", help=f"folder with {KOSARAK} and {GOWALLA}")
     parser.add_argument("--picture", type=Path, default=Path("build/lip_figures.png"))
