@@ -4,6 +4,7 @@ import json
 import re
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from email.utils import formatdate
 from functools import lru_cache, partial
@@ -75,8 +76,8 @@ _TITLES: Final = {
 _RETRIED: Final = frozenset({429, 503})
 _RETRY_SECONDS: Final = 2
 """The value of `Retry-After` of these."""
-_REFUSAL: Final = "ldpstream.refusal"
-"""The key of a request whose direct handler has refused it."""
+_REFUSAL: Final[ContextVar[Exception | None]] = ContextVar("refusal", default=None)
+"""Why the direct handler refused the request that is being answered."""
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -171,7 +172,7 @@ def build_gateway(services: GatewayServices) -> web.Application:
 
 
 async def _upload(request: web.Request) -> web.Response:
-    refusal = request.get(_REFUSAL)
+    refusal = _REFUSAL.get()
     if refusal is not None:
         raise refusal
     answer = await _answer(request, request.app[SERVICES], _collection(request).name)
@@ -198,7 +199,7 @@ async def _upload_directly(
         services.upload_access.check_name(request)
         answer = await _answer(request, services, name)
     except (UploadRefusedError, AnswerError) as error:
-        request[_REFUSAL] = error
+        _REFUSAL.set(error)
         return None
     allowed = _allowed(services.origins, request) or ""
     vary = ANY_ORIGIN not in services.origins

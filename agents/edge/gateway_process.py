@@ -48,6 +48,9 @@ FILE: Final = "gateway.sqlite"
 _HEAD_BYTES: Final = HEAD_BYTES + RUN_BYTES
 """Of a frame with one run."""
 
+_COLLECTED_AFTER: Final = 10_000
+"""New objects between garbage collections."""
+
 log = logging.getLogger(__name__)
 
 
@@ -184,8 +187,10 @@ async def serve_gateway(
             rounds=NewestRounds(config.kafka),
             problems=topics.problems,
         )
-        # All objects so far are permanent: garbage collection need not look at them again.
+        # All objects so far are permanent, and uploads leave no cycles: garbage collection would
+        # look at those that wait again and again.
         gc.freeze()
+        gc.set_threshold(_COLLECTED_AFTER)
         async with taking_uploads(services, gateway, tls=access.tls) as url:
             announce(url)
             with suppress(StoppedError):

@@ -1,7 +1,7 @@
 """Checks and frames the uploads of a collection together: for each alone it would take far longer.
 
-Uploads that arrive in one iteration of the event loop are checked together, and those of a `linger`
-are framed together.
+Uploads that arrive within a few milliseconds are checked together, and those of a `linger` are
+framed together.
 """
 
 import asyncio
@@ -19,6 +19,7 @@ from ldpstream.mechanisms.interface.mechanism import Reports
 from ldpstream.mechanisms.wire.one_report import Tokens
 
 FRAME_BYTES: Final = 500_000
+_CHECK_SECONDS: Final = 0.005
 _RANGE: Final = "expected reports that the mechanism can produce"
 _PARTITION: Final = "expected tokens of one partition"
 
@@ -113,7 +114,7 @@ class UploadBatch:
         if self._timer is None:
             self._timer = loop.call_later(self._linger_seconds, self.flush)
         if not self._unchecked:
-            loop.call_soon(self._check)
+            loop.call_later(_CHECK_SECONDS, self._check)
         self._unchecked.append(upload)
         self._size += upload.size
 

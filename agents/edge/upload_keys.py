@@ -16,6 +16,10 @@ from typing import Final, Self
 
 _FORMAT: Final = 1
 _MINUTE_MS: Final = 60_000
+_SLOTS_A_KEY: Final = 8
+_MOST_SLOTS: Final = 64 << 20
+_UNKNOWN_COUNT: Final = 255
+"""A count that has once been as large is not lowered again."""
 _SCHEMA: Final = """
 CREATE TABLE uploads (
     key BLOB PRIMARY KEY, digest BLOB NOT NULL, reports INTEGER NOT NULL, minute INTEGER NOT NULL
@@ -69,8 +73,13 @@ class UploadKeys:
         except (sqlite3.Error, OSError) as error:
             self._lock.close()
             raise UploadKeysError(f"cannot use {path}: {error}") from error
-        self._count: int
-        (self._count,) = self._writer.execute("SELECT count(*) FROM uploads").fetchone()
+        self._count = 0
+        # How many stored keys have a hash, so that most new keys need no lookup. A count may be too
+        # large, never too small.
+        self._counts = bytearray(min(_SLOTS_A_KEY * most, _MOST_SLOTS))
+        for (key,) in self._writer.execute("SELECT key FROM uploads"):
+            self._count += 1
+            self._increment(key)
 
     def __enter__(self) -> Self:
         """Use it during a block, and close the file at its end."""
@@ -88,6 +97,8 @@ class UploadKeys:
 
     def find(self, key: bytes) -> Upload | None:
         """Return the upload of a key, None if it is not (or no longer) known."""
+        if not self._counts[self._slot(key)]:
+            return None
         select = "SELECT key, digest, reports FROM uploads WHERE key = ?"
         row = self._reader.execute(select, (key,)).fetchone()
         return None if row is None else Upload(*row)
@@ -100,20 +111,38 @@ class UploadKeys:
         """
         minute = now_ms // _MINUTE_MS
         rows = [(upload.key, upload.digest, upload.reports, minute) for upload in uploads]
+        for upload in uploads:
+            self._increment(upload.key)
+        dropped: list[tuple[bytes]] = []
         with self._writer as writer:
             before = writer.total_changes
             writer.executemany("INSERT OR IGNORE INTO uploads VALUES (?, ?, ?, ?)", rows)
             added = writer.total_changes - before
             oldest = minute - self._keep_minutes
-            gone = writer.execute("DELETE FROM uploads WHERE minute < ?", (oldest,)).rowcount
-            over = self._count + added - gone - self._most
+            old = "DELETE FROM uploads WHERE minute < ? RETURNING key"
+            dropped += writer.execute(old, (oldest,)).fetchall()
+            over = self._count + added - len(dropped) - self._most
             if over > 0:
-                gone += writer.execute(
+                first = (
                     "DELETE FROM uploads WHERE key IN "
-                    "(SELECT key FROM uploads ORDER BY minute, key LIMIT ?)",
-                    (over,),
-                ).rowcount
-        self._count += added - gone
+                    "(SELECT key FROM uploads ORDER BY minute, key LIMIT ?) RETURNING key"
+                )
+                dropped += writer.execute(first, (over,)).fetchall()
+        self._count += added - len(dropped)
+        for (key,) in dropped:
+            self._decrement(key)
+
+    def _slot(self, key: bytes) -> int:
+        return int.from_bytes(key[:8], "big") % len(self._counts)
+
+    def _increment(self, key: bytes) -> None:
+        slot = self._slot(key)
+        self._counts[slot] = min(self._counts[slot] + 1, _UNKNOWN_COUNT)
+
+    def _decrement(self, key: bytes) -> None:
+        slot = self._slot(key)
+        if self._counts[slot] < _UNKNOWN_COUNT:
+            self._counts[slot] -= 1
 
 
 def _open(path: Path) -> sqlite3.Connection:

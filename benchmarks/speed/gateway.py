@@ -2,13 +2,13 @@
 
     python -m benchmarks.speed.gateway --seconds 5
 
-One run measures two servers, each in a process of its own, with the same clients in this process: a
-bare aiohttp handler that only reads the body, and `ldpstream gateway` over the embedded broker,
-which checks each report, waits for the broker and the disk, and then answers. For uploads of one
-and of 100 reports it prints uploads and reports a second, their ratio, and the server's processor
-time per upload. The clients keep `--connections` busy and use processor time too: if they share the
-server's core the rates are lower bounds, and the ratio of processor time says what the gateway
-costs.
+One run measures two servers by turns, each in a process of its own, with the same clients in this
+process: a bare aiohttp handler that only reads the body, and `ldpstream gateway` over the embedded
+broker, which checks each report, waits for the broker and the disk, and then answers. For uploads
+of one and of 100 reports it prints the medians of all rounds: uploads and reports a second, the
+server's processor time per upload, and how many times that of the bare handler this is. The clients
+keep `--clients` connections busy and use processor time too: if they share the server's core the
+rates are lower bounds, and the ratio of processor time says what the gateway costs.
 """
 
 import argparse
@@ -19,9 +19,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 
 import numpy as np
 from aiohttp import ClientSession, TCPConnector
@@ -51,11 +52,9 @@ _GATEWAY = "from ldpstream.agents.cli.main import main; main()"
 
 
 @dataclass(frozen=True)
-class Measured:
-    """One server, with uploads of this many reports."""
+class Round:
+    """The uploads of one server in one round."""
 
-    what: str
-    reports: int
     uploads: int
     seconds: float
     cpu_seconds: float
@@ -64,23 +63,22 @@ class Measured:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Measure uploads through the gateway.")
     parser.add_argument("--broker", choices=KINDS, default="embedded")
-    parser.add_argument("--seconds", type=float, default=5.0, help="for each of the four")
-    parser.add_argument("--clients", type=int, default=64, help="connections")
+    parser.add_argument("--seconds", type=float, default=2.0, help="for each round of a server")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--clients", type=int, default=256, help="connections")
     given = parser.parse_args()
-    measured = []
     with broker(given.broker) as running, tempfile.TemporaryDirectory() as folder:
         lab = Lab(running, Path(folder))
         text = lab.file.read_text()
         table = f'[gateway]\nhttp = "127.0.0.1:0"\nqueue = {10 * given.clients}\n'
         lab.file.write_text(text.replace("[collection.", f"{table}[collection.", 1))
         asyncio.run(lab.create(lab.collection.topics.source, partitions=4))
-        for reports in (1, 100):
-            for what, command in (
-                ("a bare handler", [_BARE]),
-                ("ldpstream gateway", [_GATEWAY, "gateway", "-c", str(lab.file)]),
-            ):
-                with _started(command) as server:
-                    measured.append(_measure(what, server, lab, reports, given))
+        with (
+            _started([_BARE]) as bare,
+            _started([_GATEWAY, "gateway", "-c", str(lab.file)]) as gateway,
+        ):
+            servers = {"a bare handler": bare, "ldpstream gateway": gateway}
+            measured = {reports: _measure(servers, lab, reports, given) for reports in (1, 100)}
     _show(measured, given.clients)
 
 
@@ -98,19 +96,26 @@ def _started(command: list[str]) -> Iterator[Worker]:
 
 
 def _measure(
-    what: str, server: Worker, lab: Lab, reports: int, given: argparse.Namespace
-) -> Measured:
+    servers: Mapping[str, Worker], lab: Lab, reports: int, given: argparse.Namespace
+) -> Mapping[str, Sequence[Round]]:
     now_ms = time.time_ns() // 1_000_000
     spec = lab.collection.spec
     frames = [
         spec.frame_reports(lab.reports(reports), times_ms=np.full(reports, now_ms))
         for _ in range(256)
     ]
-    asyncio.run(_upload(server.url, frames, seconds=1.0, clients=given.clients))
-    before, began = _cpu_seconds(server), time.perf_counter()
-    uploads = asyncio.run(_upload(server.url, frames, seconds=given.seconds, clients=given.clients))
-    took = time.perf_counter() - began
-    return Measured(what, reports, uploads, took, _cpu_seconds(server) - before)
+    rounds: dict[str, list[Round]] = {name: [] for name in servers}
+    # The first round warms up.
+    for number in range(given.rounds + 1):
+        for name, server in servers.items():
+            before, began = _cpu_seconds(server), time.perf_counter()
+            uploads = asyncio.run(
+                _upload(server.url, frames, seconds=given.seconds, clients=given.clients)
+            )
+            took = time.perf_counter() - began
+            if number:
+                rounds[name].append(Round(uploads, took, _cpu_seconds(server) - before))
+    return rounds
 
 
 async def _upload(url: str, frames: list[bytes], *, seconds: float, clients: int) -> int:
@@ -142,28 +147,31 @@ def _cpu_seconds(server: Worker) -> float:
     return (int(fields[11]) + int(fields[12])) / 100
 
 
-def _show(measured: list[Measured], clients: int) -> None:
+def _show(measured: Mapping[int, Mapping[str, Sequence[Round]]], clients: int) -> None:
     table = Table(title=f"uploads, {clients} connections")
-    for heading in ("server", "reports an upload", "uploads/s", "reports/s", "CPU ms an upload"):
+    for heading in (
+        "server",
+        "reports an upload",
+        "uploads/s",
+        "reports/s",
+        "CPU us",
+        "times bare",
+    ):
         table.add_column(heading, justify="left" if heading == "server" else "right")
-    for one in measured:
-        a_second = one.uploads / one.seconds
-        table.add_row(
-            one.what,
-            str(one.reports),
-            f"{a_second:,.0f}",
-            f"{a_second * one.reports:,.0f}",
-            f"{1000 * one.cpu_seconds / one.uploads:.2f}",
-        )
-    console = Console()
-    console.print(table)
-    for bare, own in zip(measured[::2], measured[1::2], strict=True):
-        ratio = (own.uploads / own.seconds) / (bare.uploads / bare.seconds)
-        cpu = (own.cpu_seconds / own.uploads) / (bare.cpu_seconds / bare.uploads)
-        console.print(
-            f"{own.reports} reports an upload: {ratio:.2f} of the bare handler's uploads/s, "
-            f"{cpu:.1f} times its processor time"
-        )
+    for reports, servers in measured.items():
+        bare = [each.cpu_seconds / each.uploads for each in servers["a bare handler"]]
+        for name, rounds in servers.items():
+            a_second = median(each.uploads / each.seconds for each in rounds)
+            cpu = [each.cpu_seconds / each.uploads for each in rounds]
+            table.add_row(
+                name,
+                str(reports),
+                f"{a_second:,.0f}",
+                f"{a_second * reports:,.0f}",
+                f"{1e6 * median(cpu):.0f}",
+                f"{median(own / limit for own, limit in zip(cpu, bare, strict=True)):.2f}",
+            )
+    Console(width=100).print(table)
 
 
 if __name__ == "__main__":

@@ -27,6 +27,19 @@ def test_keys_are_forgotten_beyond_a_number_and_an_age(tmp_path: Path):
         assert (remembered.count, remembered.find(upload(9).key)) == (3, upload(9))
 
 
+def test_keys_of_one_hash_are_told_apart_however_many_there_are(tmp_path: Path):
+    alike = [Upload(bytes(8) + bytes([0, number]) + bytes(6), b"d" * 16, 1) for number in range(9)]
+    alike += [Upload(bytes(8) + bytes([1, number]) + bytes(6), b"d" * 16, 1) for number in range(9)]
+    with UploadKeys(tmp_path / "a.sqlite", most=4, keep_ms=10 * MINUTE_MS) as remembered:
+        for one in alike:
+            # Also a key that is stored already, whose hash is then counted twice.
+            remembered.add([one, one], now_ms=0)
+        assert [remembered.find(one.key) for one in alike] == [None] * 14 + alike[-4:]
+        remembered.add([upload(3)], now_ms=20 * MINUTE_MS)
+        assert not any(remembered.find(one.key) for one in alike)
+        assert remembered.find(upload(3).key) == upload(3)
+
+
 def test_one_process_locks_it_and_a_foreign_file_is_not_touched(tmp_path: Path):
     path = tmp_path / "gateway.sqlite"
     with (

@@ -1,13 +1,15 @@
 """What a gateway answers, and what the broker then has."""
 
 import asyncio
+import hashlib
 import tracemalloc
 from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.gateway.serving import KEY, NOW_MS, TABLES, Broker, gateway
+from ldpstream.agents.edge.gateway_app import MEDIA_TYPE
+from tests.gateway.serving import KEY, NOW_MS, TABLES, Broker, Gateway, gateway
 from tests.processes import eventually
 
 
@@ -149,3 +151,43 @@ async def test_reports_of_an_accepted_earlier_spec_are_taken_too(tmp_path: Path)
             own.fingerprint, old.spec.fingerprint,
         }  # fmt: skip
         assert (await running.post(running.frame(name="ages")))[0] == 409
+
+
+async def test_a_bad_upload_is_refused_at_once_and_those_beside_it_are_accepted(tmp_path: Path):
+    async with gateway(tmp_path, linger="1m") as running:
+        good = [asyncio.create_task(running.post(running.frame(2))) for _ in range(3)]
+        bad = running.frame(3)[:-2] + b"\x07\x00"
+        assert (await running.post(bad, KEY))[0] == 400
+        # Its key is not used up.
+        again = asyncio.create_task(running.post(running.frame(4), KEY))
+        await eventually(lambda: running.served.uploads.waiting == 4)
+        await running.served.uploads.drain()
+        assert await asyncio.gather(*good) == [(200, {"accepted": 2})] * 3
+        assert await again == (200, {"accepted": 4})
+        assert len(running.broker.frames) == 1
+        assert running.broker.reports(running.spec()) == 10
+
+
+@pytest.mark.parametrize("origins", [[], ["https://survey.example"], ["*"]])
+async def test_uploads_are_answered_alike_with_and_without_the_router(
+    tmp_path: Path, origins: list[str]
+):
+    async def answers(running: Gateway, path: str) -> list[tuple[int, dict[str, str], str]]:
+        got = []
+        for body, key in ((running.frame(2), path), (running.frame(3), path), (b"", "bad")):
+            headers = {
+                "Content-Type": MEDIA_TYPE,
+                "Idempotency-Key": hashlib.md5(key.encode()).hexdigest(),
+                "Origin": "https://survey.example",
+            }
+            url = f"{running.url}/v1/collections/modes/reports{path}"
+            async with running.session.post(url, data=body, headers=headers) as answer:
+                shown = {name: text for name, text in answer.headers.items() if name != "Date"}
+                got.append((answer.status, shown, await answer.text()))
+        return got
+
+    async with gateway(tmp_path, origins=origins) as running:
+        direct = await answers(running, "")
+        assert [status for status, _, _ in direct] == [200, 409, 400]
+        # With a query a path is not the one that is looked up before the router.
+        assert await answers(running, "?x=1") == direct
