@@ -18,6 +18,7 @@ from aiohttp import web
 from multidict import MultiMapping
 
 from ldpstream.agents.broker.shards import Shards
+from ldpstream.agents.config.query.options import QUERIES_LIMIT
 from ldpstream.agents.document.answers import Problem
 from ldpstream.agents.engine.facade import WorkerCollection, WorkerPipeline
 from ldpstream.agents.engine.metrics import Metrics, ProcessMetrics
@@ -194,7 +195,7 @@ async def answer_request(request: web.Request, handler: Handler) -> web.StreamRe
 
 
 def check_names(query: MultiMapping[str], parameters: Sequence[Parameter]) -> None:
-    """Refuse unknown parameters, and those given twice that cannot be repeated.
+    """Refuse unknown parameters, and those given twice that cannot be repeated, or too often.
 
     Raises:
         AnswerError: 400, naming the parameter.
@@ -204,8 +205,13 @@ def check_names(query: MultiMapping[str], parameters: Sequence[Parameter]) -> No
         if name not in names:
             expected = f"one of {', '.join(names)}" if names else "no parameters"
             raise AnswerError(400, f"{name[:40]}: unknown parameter; expected {expected}")
-        if len(query.getall(name)) > 1 and not names[name].repeated:
-            raise AnswerError(400, f"{name}: expected once, got {len(query.getall(name))} times")
+        number = len(query.getall(name))
+        if number > 1 and not names[name].repeated:
+            raise AnswerError(400, f"{name}: expected once, got {number} times")
+        if number > QUERIES_LIMIT:
+            raise AnswerError(
+                400, f"{name}: expected at most {QUERIES_LIMIT} of them, got {number}"
+            )
 
 
 def named_collection(request: web.Request) -> WorkerCollection:

@@ -26,6 +26,8 @@ ASKED = [
     ("/api/collections/{name}/estimate", "/api/collections/city/estimate?project=blocks", 200),
     ("/api/collections/{name}/estimate", "/api/collections/city/estimate?top=x", 400),
     ("/api/collections/{name}/estimate", "/api/collections/none/estimate", 404),
+    ("/api/collections/{name}/change", "/api/collections/city/change?blocks=true", 200),
+    ("/api/collections/{name}/change", "/api/collections/city/change?top=x", 400),
     ("/api/collections/{name}/finals/{start}", "/api/collections/city/finals/0", 404),
     ("/api/collections/{name}/finals/{start}", "/api/collections/city/finals/x", 400),
     ("/api/collections/{name}/events", "/api/collections/none/events", 404),
