@@ -98,10 +98,7 @@ def _document(
     if not collection.attributes:
         if fields["withheld"]:
             return _in_order(fields)
-        span, hold = (totals.start_ms, totals.end_ms), collection.spec.hold
-        held = 1 if hold is None else hold.windows
-        sampling = sampling_between(collection.spread, collection.window, *span, held=held)
-        asked = replace(chosen, sampling=sampling)
+        _, asked = of_span(collection, totals, chosen)
         fields |= _counters(totals, chosen) | _estimates(collection, totals, asked, devices)
         return _in_order(fields)
     # 2. Records: one attribute, or a section for each.
@@ -184,6 +181,21 @@ def final_content(collection: CollectionConfig) -> Callable[[WindowTotals], byte
         return write_document(collection, totals, window=window, final=True)
 
     return write
+
+
+def of_span(
+    collection: CollectionConfig, totals: WindowTotals, options: EstimateOptions
+) -> tuple[WindowTotals, EstimateOptions]:
+    """Return the totals that options ask about, of records those of one attribute, and the options.
+
+    The options then say how the reports of the span were drawn.
+    """
+    if options.attribute is not None:
+        return of_attribute(collection, options.attribute, totals, options)
+    span, hold = (totals.start_ms, totals.end_ms), collection.spec.hold
+    held = 1 if hold is None else hold.windows
+    sampling = sampling_between(collection.spread, collection.window, *span, held=held)
+    return totals, replace(options, sampling=sampling)
 
 
 def of_attribute(

@@ -15,7 +15,7 @@ from pydantic_core import to_json
 from ldpstream.agents.config.collection import CollectionConfig
 from ldpstream.agents.config.query.capabilities import disclosed_blocks
 from ldpstream.agents.config.query.options import EstimateOptions
-from ldpstream.agents.document.build import of_attribute, sampling_between, window_fields
+from ldpstream.agents.document.build import of_span, window_fields
 from ldpstream.agents.document.entries import Number, Part
 from ldpstream.agents.document.estimates import (
     Basis,
@@ -184,10 +184,9 @@ def _change(
 ) -> Entry:
     chosen = replace(options.estimate, project="none", estimand="population")
     attribute, about = chosen.attribute, collection
-    pairs = [(span.totals, chosen) for span in (before, after)]
     if attribute is not None:
         about = collection.attributes[attribute]
-        pairs = [of_attribute(collection, attribute, *pair) for pair in pairs]
+    pairs = [of_span(collection, span.totals, chosen) for span in (before, after)]
     spans = [
         replace(span, totals=totals)
         for span, (totals, _) in zip((before, after), pairs, strict=True)
@@ -206,15 +205,10 @@ def _change(
         return fields | {"withheld": True, "reason": reason}
     devices = options.devices or devices_between(collection, *(span.totals for span in spans))
     bases = []
-    for totals, of_span in pairs:
-        sampling = of_span.sampling
+    for totals, asked in pairs:
         if options.devices is not None:
-            sampling = ONE_REPORT_EACH
-        elif attribute is None:
-            hold, span = collection.spec.hold, (totals.start_ms, totals.end_ms)
-            held = 1 if hold is None else hold.windows
-            sampling = sampling_between(collection.spread, collection.window, *span, held=held)
-        bases.append(Basis.of(about.spec, totals, replace(of_span, sampling=sampling)))
+            asked = replace(asked, sampling=ONE_REPORT_EACH)
+        bases.append(Basis.of(about.spec, totals, asked))
     lists = _Comparison(bases[0], bases[1], devices).lists(about, blocks=options.blocks)
     return fields | {
         "estimand": chosen.estimand,

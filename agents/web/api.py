@@ -39,11 +39,11 @@ from ldpstream.agents.web.requests import (
     answer_metrics,
     named_collection,
     read_flag,
+    read_number,
     read_time,
     readable_collection,
     requested_format,
 )
-from ldpstream.mechanisms.base.numbers import read_whole
 
 DESCRIBING: Final = web.AppKey("describing", asyncio.Lock)
 """Held while what a policy means is worked out."""
@@ -161,27 +161,12 @@ def _read_page(query: MultiMapping[str]) -> _Page:
         raise AnswerError(400, f"{names[0]}: expected last or all, or limit and after, not both")
     after_ms = read_time(query, "after")
     if forward:
-        return _Page(_read_number(query, "limit"), True, after_ms)
+        return _Page(read_number(query, "limit", WINDOWS_DEFAULT, WINDOWS_LIMIT), True, after_ms)
     if read_flag(query, "all"):
         if "last" in query:
             raise AnswerError(400, "last: expected last or all=true, got both")
         return _Page(WINDOWS_LIMIT, False, None)
-    return _Page(_read_number(query, "last"), False, None)
-
-
-def _read_number(query: MultiMapping[str], name: str) -> int:
-    text = query.get(name)
-    if text is None:
-        return WINDOWS_DEFAULT
-    try:
-        number = read_whole(text)
-    except ValueError:
-        number = 0
-    if not 1 <= number <= WINDOWS_LIMIT:
-        raise AnswerError(
-            400, f"{name}: expected a whole number in 1..{WINDOWS_LIMIT}, got {text[:40]!r}"
-        )
-    return number
+    return _Page(read_number(query, "last", WINDOWS_DEFAULT, WINDOWS_LIMIT), False, None)
 
 
 def _within(info: WindowInfo, from_ms: int | None, to_ms: int | None) -> bool:

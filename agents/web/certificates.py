@@ -23,6 +23,9 @@ _AGAIN_SECONDS: Final = 600.0
 class Proof:
     """A collection's certificate, which depends on its configuration alone."""
 
+    final: bool = False
+    """Certificates are kept by themselves."""
+
     def tag(self, config: CollectionConfig) -> str:
         """Return the fingerprint of the spec that is proved."""
         return config.spec.fingerprint.hex()

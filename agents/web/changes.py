@@ -32,6 +32,11 @@ class ChangeJob:
     after: Job
     options: ChangeOptions
 
+    @property
+    def final(self) -> bool:
+        """Whether both spans are."""
+        return self.before.final and self.after.final
+
     def tag(self, config: CollectionConfig) -> str:
         """Return a hash that identifies the answer: that of both spans, in this order."""
         parts = self.before.tag(config), self.after.tag(config), repr(self.options)

@@ -7,10 +7,12 @@ answer in a process.
 
 import asyncio
 import hashlib
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from threading import Lock
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -35,6 +37,8 @@ CHEAP_BYTES: Final = 64 << 20
 """The most memory of a cheap answer, which does not wait for costly ones."""
 WAITING_LIMIT: Final = 64
 """The most requests waiting in each queue, cheap and costly."""
+_FINALS_BYTES: Final = 32 << 20
+"""The most bytes of answers about finals that are kept."""
 _IDLE_SECONDS: Final = 60.0
 """How long the process for costly answers stays without work."""
 _FIXED_BYTES: Final = 16 << 20
@@ -112,6 +116,33 @@ It raises AbortedError if the process gives no answer.
 """
 
 
+class FinalAnswers:
+    """Answers about finals, which never change: those asked for last, by what identifies them."""
+
+    def __init__(self, limit_bytes: int = _FINALS_BYTES) -> None:
+        self._bodies: OrderedDict[str, bytes] = OrderedDict()
+        self._lock = Lock()
+        self._limit_bytes = limit_bytes
+        self._size_bytes = 0
+
+    def get(self, key: str) -> bytes | None:
+        """Return a kept answer; None if there is none."""
+        with self._lock:
+            body = self._bodies.get(key)
+            if body is not None:
+                self._bodies.move_to_end(key)
+            return body
+
+    def put(self, key: str, body: bytes) -> None:
+        """Keep an answer, and forget those that were asked for least recently."""
+        with self._lock:
+            self._size_bytes += len(body) - len(self._bodies.pop(key, b""))
+            self._bodies[key] = body
+            while self._size_bytes > self._limit_bytes:
+                _, forgotten = self._bodies.popitem(last=False)
+                self._size_bytes -= len(forgotten)
+
+
 @dataclass
 class _Queue:
     """One turn at a time, first come, first served."""
@@ -127,6 +158,7 @@ class ComputeQueues:
     """
 
     def __init__(self) -> None:
+        self.finals = FinalAnswers()
         self._cheap, self._costly = _Queue(), _Queue()
         self._process = AnswerProcess()
         self._published: dict[tuple[str, bytes], int] = {}
@@ -178,7 +210,7 @@ class ComputeQueues:
         ) -> EncodedAnswer:
             nonlocal running
             running = loop.run_in_executor(
-                None, answered, config, make, known_tags, compute_elsewhere
+                None, answered, config, make, known_tags, compute_elsewhere, self.finals
             )
             return await asyncio.shield(running)
 
@@ -214,18 +246,22 @@ def answered(
     make: MakeJob,
     known_tags: frozenset[str],
     compute_elsewhere: Callable[[Work, CollectionConfig], bytes] | None,
+    finals: FinalAnswers,
 ) -> EncodedAnswer:
     """Return the answer to a job, without its body if its tag, or a star, is known.
 
-    The body is computed here, or by `compute_elsewhere`.
+    The body is computed here, or by `compute_elsewhere`; of a final it is kept.
     """
     job = make()
     tag = job.tag(config)
     if known_tags & {tag, "*"}:
         return EncodedAnswer(tag, None)
-    return EncodedAnswer(
-        tag, job.body(config) if compute_elsewhere is None else compute_elsewhere(job, config)
-    )
+    body = finals.get(tag) if job.final else None
+    if body is None:
+        body = job.body(config) if compute_elsewhere is None else compute_elsewhere(job, config)
+        if job.final:
+            finals.put(tag, body)
+    return EncodedAnswer(tag, body)
 
 
 @dataclass(frozen=True, kw_only=True)

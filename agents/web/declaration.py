@@ -15,6 +15,9 @@ Format = Literal["json", "csv"]
 CONTENT_TYPES: Final[dict[Format, str]] = {"json": "application/json", "csv": "text/csv"}
 WINDOWS_DEFAULT: Final = 100
 WINDOWS_LIMIT: Final = 10_000
+POINTS_DEFAULT: Final = 100
+POINTS_LIMIT: Final = 500
+SERIES_TOP_LIMIT: Final = 100
 TIME_FORM: Final = "RFC 3339 with Z or an offset (in a URL, + is %2B), or epoch milliseconds"
 
 
@@ -144,4 +147,34 @@ CHANGE: Final = (
         {"type": "string", "enum": ["different"]},
     ),
     FINGERPRINT,
+)
+_POINTS: Final = (
+    Parameter("start", f"Only windows that start at this time or later: {TIME_FORM}"),
+    Parameter("end", f"Only windows that end at this time or earlier: {TIME_FORM}"),
+    Parameter(
+        "points",
+        f"The most points; more windows are added up in groups. {POINTS_DEFAULT} by default",
+        {"type": "integer", "minimum": 1, "maximum": POINTS_LIMIT, "default": POINTS_DEFAULT},
+    ),
+    Parameter(
+        "top",
+        "The N largest values of the newest final point that shows any, 1 by default",
+        {"type": "integer", "minimum": 0, "maximum": SERIES_TOP_LIMIT, "default": 1},
+    ),
+    Parameter(
+        "published",
+        "The published ranges, quantiles and linear queries, too",
+        {"type": "boolean", "default": False},
+    ),
+    *_settings("estimand", "method", "confidence"),
+)
+SERIES: Final = (
+    *_POINTS,
+    Parameter("value", "A value, by its label; may be repeated", repeated=True),
+    *_settings("attribute", "ranges", "quantiles", "linear"),
+    FINGERPRINT,
+)
+SERIES_LIST: Final = (
+    *_POINTS,
+    Parameter("collection", "Only this one; may be repeated", repeated=True),
 )

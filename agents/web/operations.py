@@ -23,6 +23,7 @@ from ldpstream.agents.document.answers import (
 )
 from ldpstream.agents.document.changes import ChangeDocument
 from ldpstream.agents.document.model import EstimateDocument
+from ldpstream.agents.document.series import Series, SeriesList
 from ldpstream.agents.web import api
 from ldpstream.agents.web.changes import change
 from ldpstream.agents.web.declaration import (
@@ -32,6 +33,8 @@ from ldpstream.agents.web.declaration import (
     FINGERPRINT,
     FORMAT,
     METRICS,
+    SERIES,
+    SERIES_LIST,
     STATUS,
     WINDOWS,
     Operation,
@@ -39,6 +42,7 @@ from ldpstream.agents.web.declaration import (
 from ldpstream.agents.web.estimates import estimate, estimate_posted
 from ldpstream.agents.web.events import events
 from ldpstream.agents.web.requests import BODY_BYTES
+from ldpstream.agents.web.series import series, series_list
 
 OPERATIONS: Final = (
     Operation(
@@ -94,6 +98,23 @@ OPERATIONS: Final = (
         errors=(410, 413, 415),
         csv=True,
         body=EstimateRequest,
+    ),
+    Operation(
+        path="/api/collections/{name}/series",
+        summary="A few numbers over many windows",
+        handler=series,
+        answer=Series,
+        parameters=SERIES,
+        tagged=True,
+    ),
+    Operation(
+        path="/api/series",
+        summary="The same of all collections of this worker, or of some",
+        handler=series_list,
+        answer=SeriesList,
+        parameters=SERIES_LIST,
+        errors=(404, 503),
+        tagged=True,
     ),
     Operation(
         path="/api/collections/{name}/change",

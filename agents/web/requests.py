@@ -35,7 +35,7 @@ from ldpstream.agents.web.declaration import (
 )
 from ldpstream.agents.web.page import CONTENT_SECURITY_POLICY
 from ldpstream.agents.web.request_bodies import BodyRefusedError, NoRoomError, TooLargeError
-from ldpstream.mechanisms.base.numbers import read_number
+from ldpstream.mechanisms.base import numbers
 from ldpstream.mechanisms.base.times import parse_time
 
 BODY_BYTES: Final = 4 << 20
@@ -245,7 +245,15 @@ def readable_collection(request: web.Request) -> WorkerCollection:
     Raises:
         AnswerError: 404, where it does not exist; 503, where its state cannot be read.
     """
-    collection = named_collection(request)
+    return check_state(named_collection(request))
+
+
+def check_state(collection: WorkerCollection) -> WorkerCollection:
+    """Return a collection whose state is read to the end.
+
+    Raises:
+        AnswerError: 503, for any other.
+    """
     if any(replica.head is None for replica in collection.replicas) or not collection.replicas:
         raise AnswerError(
             503, f"{collection.config.name}: its state is still being read; see /readyz"
@@ -285,6 +293,24 @@ def read_flag(query: Mapping[str, str], name: str) -> bool:
     return text == "true"
 
 
+def read_number(query: Mapping[str, str], name: str, default: int, most: int) -> int:
+    """Return a whole number from 1 to `most`, the default where it is not given.
+
+    Raises:
+        AnswerError: 400, for anything else.
+    """
+    text = query.get(name)
+    if text is None:
+        return default
+    try:
+        number = numbers.read_whole(text)
+    except ValueError:
+        number = 0
+    if not 1 <= number <= most:
+        raise AnswerError(400, f"{name}: expected a whole number in 1..{most}, got {text[:40]!r}")
+    return number
+
+
 def requested_format(request: web.Request) -> Format:
     """Return the format that the parameter `format` names, or else the one Accept prefers.
 
@@ -312,7 +338,7 @@ def requested_format(request: web.Request) -> Format:
 
 def _quality(parameter: str) -> float:
     try:
-        return min(max(read_number(parameter.removeprefix("q=")), 0.0), 1.0)
+        return min(max(numbers.read_number(parameter.removeprefix("q=")), 0.0), 1.0)
     except ValueError:
         return 0.0
 

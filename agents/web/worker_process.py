@@ -26,6 +26,10 @@ _PROGRAM: Final = f"from {__name__} import main; main()"
 class Work(Protocol):
     """What is computed about a collection, picklable for any thread or process."""
 
+    @property
+    def final(self) -> bool:
+        """Whether its answer is worth keeping, since it will hardly change."""
+
     def tag(self, config: CollectionConfig) -> str:
         """Return a hash that identifies the answer, in hexadecimal."""
 

@@ -1,0 +1,280 @@
+"""Answers series: many windows and a few numbers of them in one request.
+
+1. Windows with reports are put into groups of equal length, which begin at multiples of it, so that
+   the same groups come again as time goes on.
+2. A point that is final and shown never changes: closed panes keep their counts, and parts their
+   reports (`ldpstream.agents.state.view`). It is computed once and kept.
+3. All others are taken from the state, as for an estimate, and computed in one turn.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Any, Final
+
+from aiohttp import web
+from multidict import MultiMapping
+from pydantic_core import from_json, to_json
+
+from ldpstream.agents.config import CollectionConfig
+from ldpstream.agents.config.query.capabilities import read_options
+from ldpstream.agents.document.estimates import Entry
+from ldpstream.agents.document.series import SeriesQuery, series_fields
+from ldpstream.agents.engine.facade import WorkerCollection
+from ldpstream.agents.web.computation import (
+    QUEUES,
+    EncodedAnswer,
+    Job,
+    answer_bytes,
+    check_cost,
+)
+from ldpstream.agents.web.declaration import POINTS_DEFAULT, POINTS_LIMIT, SERIES_TOP_LIMIT
+from ldpstream.agents.web.estimates import (
+    CELLS_LIMIT,
+    LIKELIHOOD_LIMIT,
+    QUANTILE_VALUES_LIMIT,
+    check_size,
+    is_final,
+    kept_windows,
+    known_tags,
+    tagged,
+    take_span,
+)
+from ldpstream.agents.web.requests import (
+    PIPELINE,
+    SHARDS,
+    AnswerError,
+    check_state,
+    read_flag,
+    read_number,
+    read_time,
+    readable_collection,
+)
+from ldpstream.estimators.bounds.options import FALLBACK
+from ldpstream.mechanisms.base.errors import QueryError
+from ldpstream.mechanisms.domains.parse import Domain
+from ldpstream.mechanisms.domains.queries import Subset, make_set
+
+_TRIED: Final = 16
+"""The most points in which the largest values are looked for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeriesJob:
+    """The points of a series that are not known yet, with their totals."""
+
+    query: SeriesQuery
+    jobs: Sequence[Job]
+    final: bool = False
+    """Its points are kept one by one."""
+
+    def tag(self, config: CollectionConfig) -> str:  # noqa: ARG002
+        """Return nothing: the tag of a series is that of its text, with the known points."""
+        return ""
+
+    def body(self, config: CollectionConfig) -> bytes:
+        """Return the points, in order."""
+        points = [
+            self.query.point(config, job.totals, window=job.window, final=job.final)
+            for job in self.jobs
+        ]
+        return to_json(points, inf_nan_mode="null")
+
+
+async def series(request: web.Request) -> web.Response:
+    """Answer a few numbers of one collection over many windows."""
+    collection = readable_collection(request)
+    return _answer(request, to_json(await _series(request, collection)))
+
+
+async def series_list(request: web.Request) -> web.Response:
+    """Answer the same of all collections that this worker runs, or of those that are named."""
+    collections = request.app[PIPELINE].collections
+    everywhere = request.app[SHARDS].collections if SHARDS in request.app else list(collections)
+    names = list(dict.fromkeys(request.query.getall("collection", list(everywhere))))
+    listed, problems = list[Mapping[str, Any]](), dict[str, str]()
+    for name in names:
+        if name not in everywhere:
+            expected = ", ".join(everywhere)
+            raise AnswerError(404, f"collection: expected one of {expected}, got {name[:40]!r}")
+        if name not in collections:
+            continue
+        try:
+            listed.append(await _series(request, check_state(collections[name])))
+        except AnswerError as error:
+            problems[name] = error.text
+    elsewhere = [name for name in names if name not in collections]
+    fields = {"series": listed, "elsewhere": elsewhere, "problems": problems}
+    return _answer(request, to_json(fields))
+
+
+def _answer(request: web.Request, body: bytes) -> web.Response:
+    """Return the answer, compressed where the reader takes it: times repeat a lot."""
+    tag = hashlib.blake2b(body, digest_size=16).hexdigest()
+    known = known_tags(request) & {tag, "*"}
+    response = tagged(request, EncodedAnswer(tag, None if known else body), "json")
+    response.headers["Vary"] = "Accept, Accept-Encoding"
+    if not known:
+        response.enable_compression()
+    return response
+
+
+async def _series(request: web.Request, collection: WorkerCollection) -> Mapping[str, Any]:
+    config, finals = collection.config, request.app[QUEUES].finals
+    query, top = _read(request.query, config)
+    number = read_number(request.query, "points", POINTS_DEFAULT, POINTS_LIMIT)
+    _check_points(query, top, number, config)
+    queues = request.app[QUEUES]
+    published_bytes = await queues.published_bytes(config)
+    # The totals of all points are in memory together.
+    totals_bytes = 8 * config.spec.mechanism.statistic_size * number
+    cost_bytes = totals_bytes + answer_bytes(config.spec, replace(query.options, top=top))
+    check_cost(cost_bytes, published_bytes, query.options)
+    async with queues.turn(cost_bytes, published_bytes) as compute:
+        windows, groups = _groups(request.query, collection, number)
+        if top:
+            query = await _with_largest(collection, query, top, [span for span, _ in groups])
+        keys = [_key(config, query, *group) for group in groups]
+        known = [finals.get(key) for key in keys]
+        makes = [
+            take_span(collection, span, query.options)
+            for (span, _), point in zip(groups, known, strict=True)
+            if point is None
+        ]
+        answer = await compute(
+            config, lambda: SeriesJob(query=query, jobs=[make() for make in makes]), frozenset()
+        )
+    computed: Iterator[Entry] = iter(from_json(answer.body or b"[]"))
+    points = []
+    for key, kept in zip(keys, known, strict=True):
+        point = next(computed) if kept is None else from_json(kept)
+        if kept is None and point["final"] and not point["withheld"]:
+            finals.put(key, to_json(point))
+        points.append(point)
+    return series_fields(config, query, points, windows=windows)
+
+
+def _read(query: MultiMapping[str], config: CollectionConfig) -> tuple[SeriesQuery, int]:
+    """Return what each point says, and how many of the largest values.
+
+    Raises:
+        AnswerError: 400, naming the parameter and what was expected.
+    """
+    words = {word: query.getall(word) for word in query}
+    if config.attributes and "attribute" not in words:
+        words["attribute"] = list(config.attributes)[:1]
+    published = read_flag(query, "published")
+    try:
+        options = read_options(config.options, config.spec, words)
+        about = config.attributes.get(options.attribute or "", config)
+        domain, top = about.spec.domain.estimated, 1
+        if "top" in query:
+            top = _few(options.top)
+        elif about.spec.mechanism.unanswered(None) is not None:
+            top = 0
+        named = [_named(label, domain) for label in words.get("value", ())]
+        kept: dict[str, Any] = {
+            name: getattr(options, name) if published or word in query else ()
+            for word, name in (("range", "ranges"), ("quantile", "quantiles"), ("linear", "linear"))
+        }
+        kept["ranges"] = (*named, *kept["ranges"])
+        alone: dict[str, Any] = {"areas": False, "project": "none", "simultaneous": False}
+        options = replace(options, top=0, **kept, **alone)
+        check_size(options, about.options, domain)
+    except QueryError as error:
+        raise AnswerError(400, str(error)) from error
+    return SeriesQuery(options=options, named=len(named)), min(top, domain.size)
+
+
+def _named(label: str, domain: Domain) -> Subset:
+    try:
+        return make_set(label, [label], domain)
+    except QueryError as error:
+        raise QueryError("value", error.expected) from error
+
+
+def _few(top: int | None) -> int:
+    if top is None or top > SERIES_TOP_LIMIT:
+        raise QueryError("top", f"at most {SERIES_TOP_LIMIT} values")
+    return top
+
+
+def _check_points(query: SeriesQuery, top: int, number: int, config: CollectionConfig) -> None:
+    """Refuse more points than one answer may compute; one is always possible.
+
+    Raises:
+        AnswerError: 400, naming how many points are possible.
+    """
+    options = query.options
+    size = config.attributes.get(options.attribute or "", config).spec.domain.estimated.size
+    lines = max(1, top + query.count)
+    limits = [CELLS_LIMIT // (size * lines)]
+    if options.quantiles:
+        limits.append(QUANTILE_VALUES_LIMIT**2 // size**2)
+    if options.method in FALLBACK:
+        limits.append(LIKELIHOOD_LIMIT // ((100 + size) * lines))
+    most = max(1, min(limits))
+    if number > most:
+        raise AnswerError(
+            400,
+            f"points: expected at most {most} with {lines} numbers each over {size} values, "
+            f"got {number}",
+        )
+
+
+def _groups(
+    query: MultiMapping[str], collection: WorkerCollection, number: int
+) -> tuple[int, list[tuple[tuple[int, int], int]]]:
+    """Return how many windows a point has, and the span of each with the reports in its windows.
+
+    Raises:
+        AnswerError: 400 for an invalid time; 503 where a replica is behind another one.
+    """
+    from_ms, to_ms = read_time(query, "start"), read_time(query, "end")
+    listed = [
+        info
+        for info in kept_windows(collection)
+        if info.n
+        and (from_ms is None or info.start_ms >= from_ms)
+        and (to_ms is None or info.end_ms <= to_ms)
+    ]
+    if not listed:
+        return 1, []
+    first, last = listed[0].number, listed[-1].number
+    size = -(-(last + 1 - first) // number)
+    # Groups begin at multiples of their size, which may take one more.
+    size += last // size - first // size + 1 > number
+    if size == 1:
+        return 1, [((info.start_ms, info.end_ms), info.n) for info in listed]
+    window, groups = collection.context.window, []
+    for place, infos in groupby(listed, lambda info: info.number // size):
+        start, end = max(place * size, first), (place + 1) * size
+        start_ms = window.start(window.first_pane(start))
+        end_ms = window.span(last)[1] if end > last else window.start(window.first_pane(end))
+        groups.append(((start_ms, end_ms), sum(info.n for info in infos)))
+    return size, groups
+
+
+async def _with_largest(
+    collection: WorkerCollection, query: SeriesQuery, top: int, spans: Sequence[tuple[int, int]]
+) -> SeriesQuery:
+    """Return the query with the largest values of the newest point that shows any, finals first.
+
+    So the values stay the same while a window is open.
+    """
+    newest = list(reversed(spans))[:_TRIED]
+    for span in sorted(newest, key=lambda span: not is_final(collection, span[1])):
+        make = take_span(collection, span, query.options)
+        job = await asyncio.to_thread(make)
+        found = await asyncio.to_thread(query.largest, collection.config, job.totals, top)
+        if found.values:
+            return found
+    return query
+
+
+def _key(config: CollectionConfig, query: SeriesQuery, span: tuple[int, int], n: int) -> str:
+    """Return the key of a point; n tells states apart if the collection is counted anew."""
+    settings = config.name, config.spec.fingerprint, config.window.identity, query, span, n
+    return hashlib.blake2b(repr(settings).encode(), digest_size=16).hexdigest()

@@ -1,0 +1,193 @@
+"""`GET .../series`: many windows in one answer, on real replicas without a broker."""
+
+from typing import Any
+
+import pytest
+
+from ldpstream.agents.document import series as computing
+from ldpstream.agents.document.series import Series, SeriesList
+from ldpstream.mechanisms.base.times import format_time
+from tests.stream.asking import Client, ask
+from tests.stream.serving import MINUTE_MS, START_MS, Pipeline, serve_collections
+
+MODES: dict[str, Any] = {
+    "mechanism": "block-hadamard",
+    "epsilon": 2.0,
+    "domain": {"values": ["bus", "train", "tram", "walk"]},
+    "partitions": 1,
+    "minimum": 1,
+    "window": {"size": "1m", "retention": "2h", "future": "1h", "grace": "1h"},
+    "publish": {"sets": {"rail": ["train", "tram"]}},
+}
+AGES: dict[str, Any] = {
+    **MODES,
+    "domain": {"interval": [0.0, 8.0], "bins": 8},
+    "publish": {"quantiles": [0.5]},
+}
+RECORDS: dict[str, Any] = {
+    **MODES,
+    "domain": {"attributes": {"a": {"size": 4}, "b": {"size": 2}}},
+    "publish": {},
+}
+PATH = "/api/collections/modes/series"
+WINDOWS = 30
+
+
+def minute(number: int) -> int:
+    return START_MS + number * MINUTE_MS
+
+
+@pytest.fixture
+def pipeline() -> Pipeline:
+    """Half an hour of reports, all but the last five minutes final."""
+    few = {**MODES, "minimum": 100}
+    made = serve_collections({"modes": MODES, "few": few, "ages": AGES, "records": RECORDS})
+    for number in range(WINDOWS):
+        times = [minute(number)]
+        labels = ["bus"] * 120 + ["train"] * 60 + ["walk"] * 20
+        reports = {
+            "modes": labels,
+            "few": ["bus"] * 40,
+            "ages": [2.5] * 100,
+            "records": [{"a": 1, "b": 0}] * 50,
+        }
+        for name, values in reports.items():
+            collection = made.collections[name]
+            collection.report(0, values, times_ms=times * len(values), seed=number)
+    for collection in made.collections.values():
+        collection.close(minute(WINDOWS - 5))
+    return made
+
+
+async def test_each_point_says_what_the_document_of_its_span_says(client: Client) -> None:
+    found = await ask(client, f"{PATH}?top=2&range=rail&value=walk&linear=1,2,3,4")
+    Series.model_validate(found)
+    points = found["points"]
+    assert points["n"] == [200] * WINDOWS
+    assert points["final"] == [True] * (WINDOWS - 5) + [False] * 5
+    assert points["start"] == [format_time(minute(number)) for number in range(WINDOWS)]
+    lines = [(line["kind"], line["name"]) for line in found["lines"]]
+    assert lines == [
+        ("value", "bus"), ("value", "train"), ("value", "walk"),
+        ("range", "rail"), ("linear", "linear-1"),
+    ]  # fmt: skip
+    span = f"start={points['start'][7]}&end={points['end'][7]}"
+    path = f"/api/collections/modes/estimate?{span}&project=none"
+    document = await ask(client, f"{path}&range=rail&linear=1,2,3,4")
+    (rail,), (mean,) = document["ranges"], document["linear"]
+    columns = ("estimate", "low", "high")
+    assert [found["lines"][3][name][7] for name in columns] == pytest.approx(
+        [rail[name] for name in ("share", "low", "high")], rel=1e-5
+    )
+    assert [found["lines"][4][name][7] for name in columns] == pytest.approx(
+        [mean[name] for name in ("mean", "low", "high")], rel=1e-5
+    )
+    # The largest values were found by looking, so their bounds hold for the whole domain.
+    bus = (await ask(client, f"{path}&top=2"))["distribution"][0]
+    assert [found["lines"][0][name][7] for name in columns] == pytest.approx(
+        [bus[name] for name in ("share", "low", "high")], rel=1e-5
+    )
+
+
+async def test_more_windows_than_points_are_added_up(client: Client) -> None:
+    found = await ask(client, f"{PATH}?points=7")
+    points, windows = found["points"], found["windows_a_point"]
+    assert len(points["n"]) <= 7
+    assert sum(points["n"]) == WINDOWS * 200
+    assert points["start"][0] == format_time(START_MS)
+    assert points["start"][1:] == points["end"][:-1]
+    assert points["n"][1:-1] == [windows * 200] * (len(points["n"]) - 2)
+    part = await ask(client, f"{PATH}?start={minute(2)}&end={format_time(minute(4) + 30_000)}")
+    assert part["points"]["n"] == [200, 200]
+
+
+async def test_what_is_told_from_one_part_is_one_point(client: Client) -> None:
+    """Three minutes make a part of at least 100 reports, and are drawn once."""
+    found = await ask(client, "/api/collections/few/series")
+    points = found["points"]
+    shown = [n for n, withheld in zip(points["n"], points["withheld"], strict=True) if not withheld]
+    assert shown == [120] * len(shown)
+    spans = list(zip(points["start"], points["end"], strict=True))
+    assert len(set(spans)) == len(spans)
+    line = found["lines"][0]
+    for place, withheld in enumerate(points["withheld"]):
+        assert (line["estimate"][place] is None) == withheld
+
+
+async def test_finals_are_computed_once(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = await ask(client, PATH)
+    computed = []
+    point = computing.SeriesQuery.point
+
+    def counted(query: Any, *arguments: Any, **keywords: Any) -> Any:
+        computed.append(keywords["window"][0])
+        return point(query, *arguments, **keywords)
+
+    monkeypatch.setattr(computing.SeriesQuery, "point", counted)
+    assert await ask(client, PATH) == first
+    assert computed == [minute(number) for number in range(WINDOWS - 5, WINDOWS)]
+
+
+async def test_late_windows_and_new_finals_are_told(client: Client, pipeline: Pipeline) -> None:
+    await ask(client, PATH)
+    modes = pipeline.collections["modes"]
+    modes.report(0, ["walk"] * 100, times_ms=[minute(WINDOWS - 1)] * 100, seed=99)
+    assert (await ask(client, PATH))["points"]["n"][-1] == 300
+    modes.close(minute(WINDOWS))
+    assert (await ask(client, PATH))["points"]["final"][-1]
+
+
+async def test_all_collections_in_one_request(client: Client) -> None:
+    found = await ask(client, "/api/series?points=10&published=true")
+    SeriesList.model_validate(found)
+    assert [one["collection"] for one in found["series"]] == ["modes", "few", "ages", "records"]
+    ages, records = found["series"][2:]
+    assert [line["kind"] for line in ages["lines"]] == ["value", "quantile"]
+    assert ages["lines"][1]["estimate"][0] == [2.0, 3.0]
+    assert records["attribute"] == "a"
+    one = await ask(client, "/api/series?points=10&published=true&collection=ages")
+    assert one["series"] == [ages]
+    unknown = await ask(client, "/api/series?collection=x", 404)
+    assert unknown["error"].startswith("collection: expected one of modes, few")
+
+
+async def test_a_collection_that_cannot_answer_keeps_the_others(
+    client: Client, pipeline: Pipeline
+) -> None:
+    pipeline.collections["few"].replicas[0].head = None  # type: ignore[misc]
+    found = await ask(client, "/api/series?points=5")
+    assert [one["collection"] for one in found["series"]] == ["modes", "ages", "records"]
+    assert "still being read" in found["problems"]["few"]
+
+
+async def test_answers_are_tagged_and_compressed(client: Client) -> None:
+    for path in (PATH, "/api/series"):
+        answer = await client.get(path, headers={"Accept-Encoding": "gzip"})
+        assert answer.headers["Content-Encoding"] == "gzip"
+        again = await client.get(path, headers={"If-None-Match": answer.headers["ETag"]})
+        assert again.status == 304
+
+
+@pytest.mark.parametrize(
+    ("query", "error"),
+    [
+        ("?points=501", "points: expected a whole number in 1..500"),
+        ("?top=all", "top: expected at most 100 values"),
+        ("?top=101", "top: expected at most 100 values"),
+        ("?value=plane", "value: expected"),
+        ("?project=simplex", "project: unknown parameter"),
+        ("?start=yesterday", "start: expected a time"),
+        ("?method=profile", "method: expected padded or another"),
+    ],
+)
+async def test_what_cannot_be_asked_is_refused(client: Client, query: str, error: str) -> None:
+    assert (await ask(client, PATH + query, 400))["error"].startswith(error)
+
+
+async def test_too_much_for_one_answer_is_refused(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ldpstream.agents.web.series.CELLS_LIMIT", 4 * 50)
+    error = (await ask(client, PATH, 400))["error"]
+    assert error.startswith("points: expected at most 50 with 1 numbers each over 4 values")
+    await ask(client, f"{PATH}?points=50")
