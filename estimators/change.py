@@ -37,16 +37,14 @@ from scipy.optimize import brentq
 
 from ldpstream.estimators.bounds.options import UNCUT, Method, OptionKeywords, Options
 from ldpstream.estimators.bounds.types import Estimate, Pair
+from ldpstream.estimators.quantiles.quantiles import Quantiles
 from ldpstream.mechanisms.base.arrays import Floats
 
 Devices = Literal["different", "fresh", "held"]
 """Whether devices may report in both spans, and how."""
 Bounds: TypeAlias = Callable[[OptionKeywords], Estimate]
 """The estimates of one span, with bounds by these options."""
-Ends: TypeAlias = tuple[Floats, Floats, Floats]
-"""An estimate inside its bounds, and both of these, `(q,)`."""
-EndsBy: TypeAlias = Callable[[OptionKeywords], Ends]
-"""The same of one span, by these options."""
+QuantileBounds: TypeAlias = Callable[[OptionKeywords], Quantiles]
 
 MEASURED: Final[frozenset[Method]] = frozenset({"padded", "profile", "normal"})
 """The methods whose bounds are not proved at every n."""
@@ -117,8 +115,8 @@ def estimate_change(
 
 
 def quantile_change(
-    before: EndsBy,
-    after: EndsBy,
+    before: QuantileBounds,
+    after: QuantileBounds,
     *,
     devices: Devices,
     correlation: float = 1.0,
@@ -132,11 +130,14 @@ def quantile_change(
     chosen = Options(**options)
     first, then = before(options), after(options)
     if chosen.method in MEASURED:
-        low, high = combine(first, then, correlation)
+        low, high = combine(
+            (first.value, first.low, first.high), (then.value, then.low, then.high), correlation
+        )
     else:
 
-        def ends(bounds: EndsBy, allowed: float) -> Pair:
-            return bounds(options | {"confidence": 1.0 - allowed})[1:]
+        def ends(bounds: QuantileBounds, allowed: float) -> Pair:
+            found = bounds(options | {"confidence": 1.0 - allowed})
+            return found.low, found.high
 
         low, high = _proved(
             lambda allowed: ends(before, allowed),
@@ -144,10 +145,14 @@ def quantile_change(
             1.0 - chosen.confidence,
             devices,
         )
-    moved = then[0] - first[0]
+    moved = then.value - first.value
     # Distances of whole numbers that are combined to a whole number must not be rounded up.
     low, high = np.floor(low + 1e-9), np.ceil(high - 1e-9)
-    return Change(first[0], then[0], moved, np.full(moved.shape, np.nan), low, high)
+    return Change(first.value, then.value, moved, np.full(moved.shape, np.nan), low, high)
+
+
+Ends: TypeAlias = tuple[Floats, Floats, Floats]
+"""An estimate inside its bounds, and both of these, `(q,)`."""
 
 
 def combine(before: Ends, after: Ends, correlation: Floats | float) -> Pair:

@@ -24,6 +24,7 @@ from ldpstream.agents.document.estimates import (
     finite,
     largest,
     prepared_prefixes,
+    prepared_ranges,
     whole_sets,
 )
 from ldpstream.agents.document.model import Window
@@ -34,14 +35,12 @@ from ldpstream.estimators.bounds.types import Estimate
 from ldpstream.estimators.change import (
     Change,
     Devices,
-    Ends,
-    EndsBy,
     estimate_change,
     quantile_change,
     sampling_part,
 )
 from ldpstream.estimators.estimate import estimate_sets
-from ldpstream.estimators.quantiles.quantiles import estimate_quantiles
+from ldpstream.estimators.quantiles.quantiles import Quantiles, estimate_quantiles
 from ldpstream.estimators.weights import estimate_linear
 from ldpstream.mechanisms.base.arrays import Bools, Floats
 
@@ -351,8 +350,7 @@ class _Comparison:
     def _ranges(
         self, keywords: OptionKeywords, heads: Sequence[Entry]
     ) -> tuple[Change, list[Entry]]:
-        shape = self.before.domain.shape
-        sets = [one.values(shape) for one in self.before.options.ranges]
+        sets, _, _ = prepared_ranges(self.before)
         return self._sets(keywords, sets, heads)
 
     def _linear(self, keywords: OptionKeywords) -> tuple[Change, list[Entry]]:
@@ -372,17 +370,12 @@ class _Comparison:
         each = 1.0 - (1.0 - keywords["confidence"]) / len(asked)
         alone: OptionKeywords = {**keywords, "confidence": each, "simultaneous": False}
 
-        def of(basis: Basis) -> EndsBy:
+        def of(basis: Basis) -> Callable[[OptionKeywords], Quantiles]:
             prefixes = prepared_prefixes(basis.mechanism, basis.own)
             counted = basis.mechanism, basis.statistic, basis.n
-
-            def estimated(options: OptionKeywords) -> Ends:
-                found = estimate_quantiles(
-                    *counted, asked, prefixes=prefixes, **_of_span(basis, options)
-                )
-                return found.value, found.low, found.high
-
-            return estimated
+            return lambda options: estimate_quantiles(
+                *counted, asked, prefixes=prefixes, **_of_span(basis, options)
+            )
 
         spans = of(self.before), of(self.after)
         change = quantile_change(

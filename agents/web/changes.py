@@ -14,9 +14,11 @@ from ldpstream.agents.engine.facade import WorkerCollection
 from ldpstream.agents.web.computation import QUEUES, Job, answer_bytes, check_cost
 from ldpstream.agents.web.estimates import (
     CELLS_LIMIT,
+    address_words,
     check_size,
     check_span,
     known_tags,
+    newest_window,
     tagged,
     take_span,
 )
@@ -86,8 +88,7 @@ def _read(request: web.Request, config: CollectionConfig) -> ChangeOptions:
             raise AnswerError(400, f"devices: expected different, got {text[:40]!r}")
         devices = "different"
     try:
-        words = {word: query.getall(word) for word in query}
-        options = read_options(config.options, config.spec, words)
+        options = read_options(config.options, config.spec, address_words(query))
         _check(options, config, blocks=blocks)
     except QueryError as error:
         raise AnswerError(400, str(error)) from error
@@ -129,6 +130,8 @@ def _spans(
     """
     window, query = collection.context.window, request.query
     start_ms, end_ms = read_time(query, "start"), read_time(query, "end")
+    if start_ms is None and end_ms is None:
+        start_ms, end_ms = newest_window(collection)
     after = check_span(collection, start_ms, end_ms)
     names = ("before_start", "before_end")
     first_ms, last_ms = (read_time(query, name) for name in names)

@@ -24,6 +24,7 @@ from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.config.errors import request_problem
 from ldpstream.agents.config.query.capabilities import read_options, request_options
 from ldpstream.agents.config.query.options import (
+    QUERIES_LIMIT,
     REQUEST_KEYS,
     WORDS,
     EstimateOptions,
@@ -94,14 +95,27 @@ def _address_options(query: MultiMapping[str], config: CollectionConfig) -> Esti
     Raises:
         AnswerError: 400, naming the parameter and what was expected.
     """
-    words = {word: query.getall(word) for word in query}
     try:
-        options = read_options(config.options, config.spec, words)
+        options = read_options(config.options, config.spec, address_words(query))
         about = config.attributes.get(options.attribute or "", config)
         check_size(options, about.options, about.spec.domain.estimated)
     except QueryError as error:
         raise AnswerError(400, str(error)) from error
     return options
+
+
+def address_words(query: MultiMapping[str]) -> Mapping[str, list[str]]:
+    """Return the texts of a URL's parameters.
+
+    Raises:
+        AnswerError: 400, naming one that is given too often.
+    """
+    words = {word: query.getall(word) for word in query}
+    for word, texts in words.items():
+        if len(texts) > QUERIES_LIMIT:
+            what = f"at most {QUERIES_LIMIT} of them, got {len(texts)}"
+            raise AnswerError(400, f"{word}: expected {what}")
+    return words
 
 
 def read_body(raw: bytes) -> EstimateRequest:
@@ -205,6 +219,8 @@ async def _answer(
     check_cost(cost_bytes, published_bytes, options)
     async with queues.turn(cost_bytes, published_bytes) as compute:
         # 3. Take the span from the state.
+        if start_ms is None and end_ms is None:
+            start_ms, end_ms = newest_window(collection)
         span = check_span(collection, start_ms, end_ms)
         make = take_span(collection, span, options, form)
 
@@ -246,6 +262,18 @@ def take_span(
     return make
 
 
+def newest_window(collection: WorkerCollection) -> tuple[int, int]:
+    """Return the span of the newest window with reports.
+
+    Raises:
+        AnswerError: 404, where there is none; 503, where a replica is behind another one.
+    """
+    listed = kept_windows(collection)
+    if not listed:
+        raise AnswerError(404, f"{collection.config.name}: no window has reports yet")
+    return listed[-1].start_ms, listed[-1].end_ms
+
+
 def kept_windows(collection: WorkerCollection) -> list[WindowInfo]:
     """Return the windows with reports of which no part has expired, in order.
 
@@ -267,19 +295,14 @@ def check_span(
     *,
     names: tuple[str, str] = ("start", "end"),
 ) -> tuple[int, int]:
-    """Return the span if it consists of whole panes that have not expired; None: the newest window.
+    """Return the span if it consists of whole panes that have not expired.
 
     `names` are those of the parameters.
 
     Raises:
-        AnswerError: 400, naming the parameter and what was expected; 404, where there is no window;
-            410, where a part of the span has expired.
+        AnswerError: 400, naming the parameter and what was expected; 410, where a part of the span
+            has expired.
     """
-    if start_ms is None and end_ms is None:
-        listed = kept_windows(collection)
-        if not listed:
-            raise AnswerError(404, f"{collection.config.name}: no window has reports yet")
-        start_ms, end_ms = listed[-1].start_ms, listed[-1].end_ms
     if start_ms is None or end_ms is None:
         missing = names[start_ms is not None]
         raise AnswerError(400, f"{missing}: expected {names[0]} and {names[1]}, or neither")

@@ -18,7 +18,6 @@ from aiohttp import web
 from multidict import MultiMapping
 
 from ldpstream.agents.broker.shards import Shards
-from ldpstream.agents.config.query.options import QUERIES_LIMIT
 from ldpstream.agents.document.answers import Problem
 from ldpstream.agents.engine.facade import WorkerCollection, WorkerPipeline
 from ldpstream.agents.engine.metrics import Metrics, ProcessMetrics
@@ -195,7 +194,7 @@ async def answer_request(request: web.Request, handler: Handler) -> web.StreamRe
 
 
 def check_names(query: MultiMapping[str], parameters: Sequence[Parameter]) -> None:
-    """Refuse unknown parameters, and those given twice that cannot be repeated, or too often.
+    """Refuse unknown parameters, and those given twice that cannot be repeated.
 
     Raises:
         AnswerError: 400, naming the parameter.
@@ -205,13 +204,8 @@ def check_names(query: MultiMapping[str], parameters: Sequence[Parameter]) -> No
         if name not in names:
             expected = f"one of {', '.join(names)}" if names else "no parameters"
             raise AnswerError(400, f"{name[:40]}: unknown parameter; expected {expected}")
-        number = len(query.getall(name))
-        if number > 1 and not names[name].repeated:
-            raise AnswerError(400, f"{name}: expected once, got {number} times")
-        if number > QUERIES_LIMIT:
-            raise AnswerError(
-                400, f"{name}: expected at most {QUERIES_LIMIT} of them, got {number}"
-            )
+        if len(query.getall(name)) > 1 and not names[name].repeated:
+            raise AnswerError(400, f"{name}: expected once, got {len(query.getall(name))} times")
 
 
 def named_collection(request: web.Request) -> WorkerCollection:

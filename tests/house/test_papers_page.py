@@ -1,4 +1,4 @@
-"""`docs/reference/papers.md` has every numbered result of the three papers, and commands that exist."""
+"""The page of the papers has all their numbered results, and commands that exist."""
 
 import importlib.util
 import re
