@@ -80,3 +80,11 @@ async def drawn_windows(page: Page) -> list[dict[str, list[Any]]]:
 def numbers(entry: dict[str, Any], *names: str) -> list[Any]:
     """Return fields of an entry in order."""
     return [entry[name] for name in names]
+
+
+def within(entry: dict[str, Any]) -> dict[str, Any]:
+    """Return a share in its bounds, where the page shows it, and the count that goes with it."""
+    share = min(max(entry["share"], entry["low"]), entry["high"])
+    if share == entry["share"]:
+        return entry
+    return {**entry, "share": share, "count": entry["count"] * share / entry["share"]}

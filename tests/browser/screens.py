@@ -18,7 +18,7 @@ from playwright.async_api import Browser
 from ldpstream.agents.web import serve
 from tests.browser.chromium import find_chromium, start_chromium
 from tests.browser.looking import VIEWS, open_view
-from tests.browser.showing import report, show_collections
+from tests.browser.showing import NOW, report, show_collections
 from tests.stream.serving import MINUTE_MS, START_MS, Pipeline, foreign_frame, serve_collections
 
 SCREENS = {
@@ -49,8 +49,6 @@ DOORS: dict[str, Any] = {
     "window": {"size": "1m", "idle": "off", "retention": "1h"},
     "publish": {"every": "100ms", "top": 4},
 }
-NOW = "2026-11-21T10:08:10Z"
-"""The time on the wall: a moment after the newest reports."""
 
 
 def show_many() -> Pipeline:

@@ -5,9 +5,18 @@ from typing import Any
 
 import numpy as np
 
-from tests.stream.serving import MINUTE_MS, START_MS, Pipeline, Served, serve_collections
+from tests.stream.serving import (
+    MINUTE_MS,
+    START_MS,
+    Pipeline,
+    Served,
+    serve_collections,
+    stopped_clock,
+)
 
 WINDOWS = 8
+NOW = "2026-11-21T10:08:10Z"
+"""The time on the wall: a moment after the newest reports."""
 PLACES: dict[str, Any] = {
     "mechanism": "block-hadamard",
     "epsilon": 3.0,
@@ -169,6 +178,7 @@ def report(served: Served, minute: int, n: int, *, seed: int) -> None:
 def show_collections(*, reports: int = 4_000, windows: int = WINDOWS) -> Pipeline:
     """Return collections whose last window is open and all before it final."""
     pipeline = serve_collections(TABLES)
+    pipeline.clock = stopped_clock(NOW)
     for served in pipeline.collections.values():
         for minute in range(windows):
             n = reports if minute < windows - 1 else reports // 2

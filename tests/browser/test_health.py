@@ -48,7 +48,7 @@ async def test_what_holds_windows_open_what_releases_them_and_what_is_rejected(
     await page.set_viewport_size({"width": 320, "height": 640})
     await open_view(page, url, "city", "overview")
     badge, row = page.locator("#overview-rows .badge"), page.locator("#overview-rows tbody tr")
-    await expect(badge).to_have_text("Waiting 2 minutes")
+    await expect(badge).to_have_text("Waiting 2 min")
     boxes = [await one.bounding_box() for one in (badge, row)]
     ends = [box["x"] + box["width"] for box in boxes if box]
     assert ends[0] <= ends[1], "a row draws nothing outside of itself"

@@ -10,7 +10,7 @@ from playwright.async_api import Page, Request, Route, expect
 
 from ldpstream.agents.web import serve
 from tests.browser.looking import open_view
-from tests.stream.serving import MINUTE_MS, START_MS, Pipeline, serve_collections
+from tests.stream.serving import MINUTE_MS, START_MS, Pipeline, serve_collections, stopped_clock
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -63,6 +63,7 @@ CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
 async def pipeline() -> Pipeline:
     """Collections of long names, of large numbers, and of many rows, one with a long name."""
     served = serve_collections({"named": NAMED, "incomes": INCOMES, "t" * 90: TALL})
+    served.clock = stopped_clock("2026-11-21T10:03:00Z")
     for minute in range(3):
         times = [START_MS + minute * MINUTE_MS] * 200
         served.collections["named"].report(0, [LONG, "short"] * 100, times_ms=times)

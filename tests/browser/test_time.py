@@ -127,26 +127,18 @@ async def test_a_window_that_is_withheld_is_marked_and_lines_go_past_it(
 
 
 async def test_the_sentence_says_what_rose_and_what_is_not_shown(page: Page, url: str) -> None:
-    windows = (await ask(url, "modes/windows"))["windows"]
-    asked = {"top": "all", "simultaneous": "true", "confidence": 0.975}
-    newest = await ask(url, "modes/estimate", **windows[-2]["window"], **asked)
-    shares = {one["value"]: one for one in newest["distribution"]}
-
-    async def from_nothing(route: Route) -> None:
+    async def walk_rose(route: Route) -> None:
         answer = await route.fetch()
         document = await answer.json()
-        if document["window"] == windows[0]["window"]:
-            for one in document["distribution"]:
-                if one["value"] == "walk":
-                    one |= {"share": 0.0, "low": 0.0, "high": 0.0}
+        for one in document["values"]:
+            if one["value"] == "walk":
+                one |= {"change": 0.251, "low": 0.102, "high": 0.4, "told": "rose"}
         await route.fulfill(response=answer, json=document)
 
-    await page.route("**/modes/estimate?*confidence=*", from_nothing)
+    await page.route("**/modes/change?*", walk_rose)
     await open_view(page, url, "modes", "time", '&lines=["walk","tram"]')
-    walk = [f"{100 * shares['walk'][name]:.1f}" for name in ("share", "low", "high")]
     await expect(page.locator("#time-sum")).to_have_text(
-        f"Since 2026-11-21 10:00 walk rose by {walk[0]} points ({walk[1]} to {walk[2]}); "
-        "tram: no difference shown."
+        "Since 10:00 walk rose by 25.1 points (10.2 to 40.0); tram: no difference shown."
     )
     await page.unroute_all(behavior="wait")
 

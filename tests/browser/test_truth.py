@@ -53,6 +53,7 @@ TABLES: dict[str, dict[str, Any]] = {
             "blocks": [["here", "rare"], ["there", "far"]],
         },
     },
+    "grown": {**_EACH, "domain": _MODES},
     "people": {
         **_EACH,
         "mechanism": "randomized-response",
@@ -66,20 +67,26 @@ async def pipeline() -> Pipeline:
     """Give collections of 26 minutes; one partition of `stuck` has been silent since the first."""
     pipeline = serve_collections(TABLES)
     pipeline.clock = stopped_clock(NOW)
-    few, stuck, ages, plane, districts, people = pipeline.collections.values()
+    few, stuck, ages, plane, districts, grown, people = pipeline.collections.values()
     for minute in range(26):
         times = [START_MS + minute * MINUTE_MS] * 100
         few.report(0, ["walk"] * 60 + ["bus"] * 40, times_ms=times, seed=minute)
         stuck.report(0, ["walk"] * 100, times_ms=times, seed=minute)
         if minute < 2:
             stuck.report(1, ["walk"] * 100, times_ms=times, seed=100 + minute)
-        if minute > 22:
+        if 22 < minute < 25:
             ages.report(0, [30.0] * 45 + [62.0] * 55, times_ms=times, seed=minute)
             plane.report(0, [[1, 2]] * 100, times_ms=times, seed=minute)
             districts.report(0, ["here"] * 40 + ["there"] * 60, times_ms=times, seed=minute)
+    for minute, walking in ((24, 800), (25, 1_180)):
+        labels = ["walk"] * walking + ["bus"] * (2_000 - walking)
+        grown.report(0, labels, times_ms=[START_MS + minute * MINUTE_MS] * 2_000, seed=minute)
+    grown.close(START_MS + 26 * MINUTE_MS)
     for one in (few, ages, plane, districts):
         one.close(START_MS + 25 * MINUTE_MS)
     stuck.close(START_MS + MINUTE_MS)
+    districts.report(0, ["here"] * 33 + ["there"] * 67, times_ms=[START_MS + 25 * MINUTE_MS] * 100)
+    districts.close(START_MS + 26 * MINUTE_MS)
     people.report(0, [{"sex": "f", "age": 3}] * 50, times_ms=[START_MS + 25 * MINUTE_MS] * 50)
     return pipeline
 
@@ -98,10 +105,10 @@ async def test_one_chip_says_in_every_view_what_a_stuck_collection_waits_for(
     chips = page.locator(".badge[data-state]:visible")
     for view in ("values", "time", "privacy", "health"):
         await open_view(page, url, "stuck", view, "&window=")
-        await expect(chips).to_have_text(["Waiting 24 min"])
+        await expect(chips).to_have_text(["Waiting 23 min"])
     # What has become final stays so; what is open is told by the words beside the chip.
     await open_view(page, url, "stuck", "values", "&window=live")
-    await expect(chips).to_have_text(["Waiting 24 min"])
+    await expect(chips).to_have_text(["Waiting 23 min"])
     await expect(page.locator("#state-words")).to_contain_text("still open")
     # A worker that hangs: within 15 s, and until it is back.
     hung = re.compile(r"/healthz|/api/")
@@ -111,10 +118,10 @@ async def test_one_chip_says_in_every_view_what_a_stuck_collection_waits_for(
     await expect(page.locator("#live")).to_be_hidden()
     await page.unroute(hung)
     await page.clock.run_for(61_000)
-    await expect(chips).to_have_text(["Waiting 24 min"])
+    await expect(chips).to_have_text(["Waiting 23 min"])
     await open_view(page, url, "stuck", "overview")
     row = page.locator("#overview-rows tbody tr").filter(has_text="stuck")
-    await expect(row.locator(".badge")).to_have_text("Waiting 24 min")
+    await expect(row.locator(".badge")).to_have_text("Waiting 23 min")
 
 
 async def test_a_span_is_drawn_once_over_its_width_and_nothing_beside_withheld(
@@ -191,3 +198,51 @@ async def test_sentences_are_whole(page: Page, url: str) -> None:
     await open_view(page, url, "people", "privacy")
     await expect(page.locator("#privacy-sum")).to_have_text(re.compile(r"[^:]\.$"))
     await open_view(page, url, "people", "values")
+
+
+async def test_change_is_judged_of_the_population_and_missed_by_no_added_half_widths(
+    page: Page, url: str
+) -> None:
+    """Districts are exact of respondents: 40% in every window. Of `grown` 19 points more walk."""
+    before = {"before_start": "2026-11-21T10:24:00Z", "before_end": "2026-11-21T10:25:00Z"}
+    newest = "&window=2026-11-21T10:25:00Z&compare=before"
+    await open_view(page, url, "grown", "values", newest)
+    judged = await ask(
+        url,
+        "grown/change",
+        start="2026-11-21T10:25:00Z",
+        end="2026-11-21T10:26:00Z",
+        top="all",
+        **before,
+    )
+    walk = next(one for one in judged["values"] if one["value"] == "walk")
+    assert walk["told"] == "rose"
+    halves = [
+        await ask(
+            url,
+            "grown/estimate",
+            start=start,
+            end=end,
+            top="all",
+            simultaneous="true",
+            confidence=0.975,
+        )
+        for start, end in (
+            ("2026-11-21T10:24:00Z", "2026-11-21T10:25:00Z"),
+            ("2026-11-21T10:25:00Z", "2026-11-21T10:26:00Z"),
+        )
+    ]
+    then, now = (
+        next(one for one in each["distribution"] if one["value"] == "walk") for each in halves
+    )
+    assert now["low"] < then["high"], "added half-widths would have missed it"
+    shown = {row[0]: row[-2] for row in await rows(page, "#value-rows")}
+    assert shown["walk"] == walk["change"]
+    await expect(page.locator("#values-sum")).to_contain_text("walk rose")
+    await open_view(page, url, "grown", "overview")
+    row = page.locator("#overview-rows tbody tr")
+    await expect(row.filter(has_text="grown")).to_contain_text("changed by")
+    await expect(row.filter(has_text="districts")).to_contain_text("no difference shown")
+    await open_view(page, url, "districts", "values", newest)
+    await expect(page.locator("#values-sum")).to_contain_text("No difference is shown for any")
+    await expect(page.locator("#bounds")).to_contain_text("of the population, with sampling error")

@@ -46,6 +46,7 @@ _STYLES: Final = (
     "privacy",
     "columns",
     "phone",
+    "outputs",
 )
 """The parts of `page.css`, in the order in which they apply."""
 
@@ -53,7 +54,7 @@ _STYLES: Final = (
 def load_assets() -> dict[str, Asset]:
     """Return the files of the page by name; `index.html` is the page itself.
 
-    Styles are one file, `page.css`: nine requests would delay the first paint.
+    Styles are one file, `page.css`: ten requests would delay the first paint.
     """
     files_by_name = _walk(files("ldpstream.agents.web.page"), "")
     assets = {

@@ -12,7 +12,10 @@ export function drawPriors(estimate) {
   element("priors").hidden = !mmse && !calibration && !known;
   if (known) {
     const shares = known.values ?? [];
-    const texts = shares.map(({ name, mean, sd }) => `“${labelText(name)}” ${percentText(mean, 2)} ± ${percentText(sd, 2)}`);
+    const texts = shares.map(
+      ({ name, mean, sd }) =>
+        `“${labelText(name)}” ${percentText(mean, 2)} ± ${percentText(sd, 2)}`,
+    );
     say(
       element("mmse"),
       known.wrong

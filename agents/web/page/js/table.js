@@ -20,6 +20,7 @@ const WIDTHS = {
   more: "",
 };
 const WIDTH = "5.2rem";
+const LONG = 250; // Rows: browsers leave out of captures what is not in sight.
 
 /**
  * A readable number, with the exact one for machines and on hover.
@@ -51,6 +52,7 @@ export function fillTable(table, columns, rows) {
     cells.forEach((child, place) => fillCell(row.cells[place], child));
   });
   for (const row of shown.slice(rows.length)) row.remove();
+  table.toggleAttribute("data-long", rows.length > LONG);
   if (table.className === "charted" && body.querySelector(".bar")) pointAt(table, rowsOf(table));
 }
 

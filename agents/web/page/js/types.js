@@ -111,27 +111,6 @@
  * @property {{p: number, before: Label, after: Label, steps: number | null, low: number | null, high: number | null, told: "rose" | "fell" | null}[]} [quantiles]
  */
 
-/** @typedef {{before: number | null, after: number | null, change: number | null, se: number | null, low: number | null, high: number | null, told: "rose" | "fell" | null}} ChangeEntry */
-/** @typedef {{window: Span, span?: Span, n: number, final: boolean, withheld: boolean}} ChangeSide */
-
-/**
- * @typedef {object} ChangeAnswer How one span differs from another.
- * @property {ChangeSide} before
- * @property {ChangeSide} after
- * @property {boolean} withheld
- * @property {string | null} reason
- * @property {string} [estimand]
- * @property {number} [confidence]
- * @property {"different" | "fresh" | "held"} [devices]
- * @property {number} [family]
- * @property {number} [told]
- * @property {(ChangeEntry & {value: Label})[]} [values]
- * @property {(ChangeEntry & {block: number, name: string | null})[]} [blocks]
- * @property {(ChangeEntry & {name: string})[]} [ranges]
- * @property {(ChangeEntry & {name: string})[]} [linear]
- * @property {{p: number, before: Label, after: Label, steps: number | null, low: number | null, high: number | null, told: "rose" | "fell" | null}[]} [quantiles]
- */
-
 /**
  * @typedef {object} Domain
  * @property {"values" | "size" | "grid" | "sizes" | "interval" | "attributes" | "pair"} kind

@@ -16,6 +16,22 @@ const NEWEST_WINDOWS = 200;
 const keyOf = ({ window }) => window.start;
 
 /**
+ * Return the newest windows, as many as are asked for; all if none of these is final, because the
+ * oldest open window says how long a collection waits.
+ *
+ * @param {string} name
+ * @param {number} last
+ * @returns {Promise<WindowState[]>}
+ */
+export async function newestWindows(name, last) {
+  const path = `${collectionPath(name)}/windows`;
+  /** @type {{windows: WindowState[]}} */
+  const { windows } = await ask(`${path}?last=${last}`);
+  if (windows.length < last || windows.some(({ final }) => final)) return windows;
+  return (await ask(`${path}?all=true`)).windows;
+}
+
+/**
  * Return the newest windows, and before them older ones that the URL asks for.
  *
  * @param {string} name
@@ -23,8 +39,7 @@ const keyOf = ({ window }) => window.start;
  */
 export async function windowsOf(name) {
   const path = `${collectionPath(name)}/windows`;
-  /** @type {{windows: WindowState[]}} */
-  const { windows } = await ask(`${path}?last=${NEWEST_WINDOWS}`);
+  const windows = await newestWindows(name, NEWEST_WINDOWS);
   for (const start of new Set([chosen("window"), chosen("compare")])) {
     const known = windows.some((one) => keyOf(one) === start);
     if (known || Number.isNaN(Date.parse(start))) continue;

@@ -1,6 +1,5 @@
 // All collections on one page: which need attention, and the newest final number of each.
 
-import { ask, collectionPath } from "../api.js";
 import { element, figure, make } from "../dom.js";
 import { ageText, countText, spanText, windowText } from "../format.js";
 import { statusOf } from "../health.js";
@@ -8,6 +7,7 @@ import { nowMs } from "../shell/clock.js";
 import { spark } from "../spark.js";
 import { chipOf, stateOf, STATES } from "../state.js";
 import { fillTable } from "../table.js";
+import { newestWindows } from "../windows.js";
 import { drawChanged, drawPromises, drawWorker, link } from "./cards.js";
 import { changeCell, listText } from "./changes.js";
 import { firstOf } from "./first.js";
@@ -38,8 +38,10 @@ export async function drawOverview(collections, current) {
  * @returns {Promise<Known>}
  */
 async function knownOf(collection, current) {
-  const path = `${collectionPath(collection.name)}/windows?last=${NEWEST}`;
-  const [{ windows }, status] = await Promise.all([ask(path), statusOf(collection.name)]);
+  const [windows, status] = await Promise.all([
+    newestWindows(collection.name, NEWEST),
+    statusOf(collection.name),
+  ]);
   return { collection, windows, status, first: await firstOf(collection, windows, current) };
 }
 

@@ -129,7 +129,12 @@ function factsOf({ factor, largest_factor: largest, policy, proof, odds, informa
       : []),
     ...odds.slice(-1).map(({ said }) => /** @type {[string, string]} */ (["beliefs", said])),
     ...(information
-      ? [/** @type {[string, string]} */ (["mutual information", `${information.bits.toPrecision(3)} bits a report`])]
+      ? [
+          /** @type {[string, string]} */ ([
+            "mutual information",
+            `${information.bits.toPrecision(3)} bits a report`,
+          ]),
+        ]
       : []),
     ["checked", proof === "enumeration" ? "every pair and report" : "its construction"],
   ];

@@ -103,9 +103,9 @@ function draw(estimate, collection, then, answer) {
   say(
     element("bounds"),
     boundsText(estimate, `for all ${all} together`) +
-      (changes && answer ? ` ${changeBoundsText(answer)}` : "") +
-      forgeryText(estimate),
+      (changes && answer ? ` ${changeBoundsText(answer)}` : ""),
   );
+  say(element("forged-note"), forgeryText(estimate));
   const table = tableOf("value-rows");
   const rows = listed.map((entry) => ({ name: nameOf(entry), entry }));
   if (areas) fillMerged(table, areas.entries, final);
@@ -124,7 +124,7 @@ function draw(estimate, collection, then, answer) {
 const forgeryText = ({ influence = null, forged = null }) =>
   influence === null || forged === null
     ? ""
-    : ` One forged report moves a share by at most ${tickText(100 * influence, "", 2)} points; ` +
+    : `One forged report moves a share by at most ${tickText(100 * influence, "", 2)} points; ` +
       `${countText(forged)} could move one beyond its bounds.`;
 
 /** @param {Shown["collection"]} collection */
