@@ -42,7 +42,7 @@ async def test_a_state_of_another_format_is_refused_and_kept(
             # The later release goes on; here it has never been.
             await producer.send_and_wait(topic, None, key=key, partition=0)
         await lab.close(flow.end_ms)
-    shown = shown_alone("docs/how-to/upgrade.md", "Upgrade to another release").output.strip()
+    shown = shown_alone("docs/how-to/upgrade.md", "The state's format").output.strip()
     assert shown.replace("ldpstream-trips-changelog", topic) in said
     with lab.worker():
         await lab.check_exact()

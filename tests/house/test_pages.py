@@ -58,7 +58,7 @@ RUN_BY: Final = {
     "clients/python/README.md": "tests/house/test_packaging.py",
     "docs/how-to/change-spec.md#Another spec under the same topic": FIRST,
     "docs/how-to/change-spec.md#Another size of windows": "tests/broker/windows/test_windows.py",
-    "docs/how-to/upgrade.md#Upgrade to another release": "tests/broker/test_formats.py",
+    "docs/how-to/upgrade.md#The state's format": "tests/broker/test_formats.py",
     "docs/how-to/change-spec.md#More partitions": "tests/stream/pipeline/test_engine.py",
     "docs/reference/http.md#Live updates": "tests/stream/http/test_http_events.py",
 }
@@ -66,6 +66,7 @@ RUN_BY: Final = {
 
 NOT_RUN: Final = {
     "README.md#Try it": "make installs; tests/broker/pages/test_demo.py runs the demo",
+    "docs/how-to/monitor.md#How long should grace be?": "a query; tests/ops checks its metric",
     "docs/internals/benchmarks.md#Benchmarks and long runs": "minutes to hours",
     "docs/internals/benchmarks.md#Long runs": "hours",
     "docs/how-to/troubleshoot.md#When windows wait": "a line; tests/broker/windows/test_idle.py",

@@ -65,12 +65,18 @@ def test_alerts_lead_to_a_runbook_wherever_its_page_is_served(tmp_path: Path):
         assert after == before
 
 
-def test_the_table_of_alerts_names_alerts_that_exist():
+def test_the_page_of_alerts_has_the_next_step_of_each():
     page = (DOCKER.parent / "docs" / "how-to" / "monitor.md").read_text()
     table = re.findall(r"^\| (Ldpstream.+?) \|", page, re.MULTILINE)
     listed = {name for row in table for name in row.split(", ")}
-    assert listed
-    assert listed <= {rule["alert"] for rule in rules() if "alert" in rule}
+    assert listed == {rule["alert"] for rule in rules() if "alert" in rule}
+    assert f"{len(listed)} alerts" in page
+
+
+def test_the_page_of_alerts_asks_for_metrics_that_exist():
+    page = (DOCKER.parent / "docs" / "how-to" / "monitor.md").read_text()
+    there = {name for _, name in exported()}
+    assert {one.removesuffix("_bucket") for one in re.findall(r"ldpstream_\w+", page)} <= there
 
 
 def test_recorded_series_are_all_used():
