@@ -141,6 +141,8 @@ class GroupPolicy(Policy):
             return None
         if self._bare.all():
             return "values in different blocks: a report reveals the block"
+        if not (self.groups.sizes[self._bare] > 1).any():
+            return f"{self._bare.sum():,} values against any other: a report may reveal them"
         return (
             f"values of {self._bare.sum()} of {self.groups.count} groups against those of other "
             "groups: a report may reveal the group"

@@ -63,6 +63,8 @@ def test_frequencies_are_the_channels(mechanism: Mechanism):
         "high-low:some",
         "groups:subsets",
         "groups:points",
+        "groups:mixed",
+        "groups:nested-points",
         "binary:asymmetric",
         "l1-geometric:line",
     ],

@@ -112,8 +112,9 @@ def _groups(policy: GroupPolicy, domain: Domain) -> list[str]:
     outside = [one.outside for one in policy.budgets if math.isfinite(one.outside)]
     blocks = policy.disclosed_blocks
     group = "group" if blocks is None else "block"
+    alike = all(one.inside == one.outside for one in policy.budgets)
     sentences = []
-    if inside:
+    if inside and not alike:
         factor = _factors(map(budget, inside), group)
         sentences.append(
             f"Two {what} of one {group} are indistinguishable up to a factor {factor}."
@@ -123,9 +124,11 @@ def _groups(policy: GroupPolicy, domain: Domain) -> list[str]:
     hidden = np.isfinite([one.outside for one in policy.budgets])[place]
     values = int(sizes[hidden].sum())
     factor = _factors(map(budget, outside), group)
+    other = "any other" if alike else "one of another group"
+    protected = "All" if values == policy.size else f"{values:,} of {policy.size:,}"
     sentences.append(
-        f"{values:,} of {policy.size:,} {what} are also hidden among those of other groups: no "
-        f"report is likelier for one of them than for any other by more than a factor of {factor}."
+        f"{protected} {what} are protected: no report is likelier for one of them than for {other} "
+        f"by more than a factor of {factor}."
     )
     if plain := int((~hidden & (sizes == 1)).sum()):
         sentences.append(f"{plain:,} {what} are not hidden: a report may tell them.")
@@ -149,6 +152,8 @@ def _groups_epsilon(policy: GroupPolicy) -> str:
     if policy.disclosed_blocks is not None:
         return f"{inside} in a block"
     outside = _span_text(one.outside for one, _ in of if math.isfinite(one.outside))
+    if all(one.inside == one.outside for one, _ in of):
+        return f"{outside}, depending on the value"
     return f"{inside} in a group, {outside} outside"
 
 

@@ -2,8 +2,9 @@
 
 All supports are alike: D of the K reports support each value, I any two values. Reports are the
 values themselves (K = s, D = 1), points of a projective space, or subsets of `chosen` values, which
-support the values that they hold. Which are best depends on the budgets, and on how many users have
-a value of the group: variances are compared for given shares of them (`choose_designs`).
+support the values that they hold. Points that are not orthogonal to a value would be a design too,
+but nowhere have less variance. Which are best depends on the budgets, and on how many users have a
+value of the group: variances are compared for given shares of them (`choose_designs`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence

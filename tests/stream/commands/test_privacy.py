@@ -42,6 +42,36 @@ def test_factors_are_never_rounded_down(exponent: Fraction):
         assert shown - 1 <= (true - 1) * Decimal("1.1") + Decimal("1e-12")
 
 
+@pytest.mark.parametrize(
+    ("table", "budget", "sentences"),
+    [
+        (
+            "epsilon = [1.0, 2.0]\ndomain = { size = 6, blocks = 3 }",
+            "1 to 2 in a block",
+            ("of one block are indistinguishable up to a factor 2.72 to 7.39, depending on the",),
+        ),
+        (
+            "epsilon = 1.0\nepsilon_outside = 2.0\ndomain = { size = 6, blocks = 3 }",
+            "1 in a group, 2 outside",
+            ("of one group are indistinguishable up to a factor 2.72.", "a factor of 7.39."),
+        ),
+        (
+            "epsilon = [1.0, 2.0]\nsensitive = [[0, 1], [2]]\ndomain = { size = 6 }",
+            "1 to 2, depending on the value",
+            ("3 of 6 values are protected", "2.72 to 7.39", "3 values are not hidden"),
+        ),
+        (
+            "epsilon = 1.0\nepsilon_outside = [2.0, inf]\ndomain = { size = 6, blocks = 3 }",
+            "1 in a group, 2 outside",
+            ("3 of 6 values are protected", "1 group is not hidden"),
+        ),
+    ],
+)
+def test_groups_say_their_budgets(table: str, budget: str, sentences: tuple[str, ...]):
+    assert privacy_statement(spec_of("groups", table)).epsilon == budget
+    assert all(sentence in say("groups", table) for sentence in sentences)
+
+
 def test_factors_as_people_read_them():
     budgets = ("0", "1", "2", "1/1000000", "693/1000", "10", "50", "1001")
     assert [factor_text(Fraction(budget)) for budget in budgets] == [
