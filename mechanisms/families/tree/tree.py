@@ -151,16 +151,17 @@ class TreeDecoder(DisclosedBlocks):
 class Tree(BlockSymbols):
     """A tree over the values of each block, in the order of the domain.
 
-    A single block may have `dimensions`, the sizes of several dimensions with values in row-major
-    order; otherwise a block is a line. The levels' probabilities minimise the mean error for the
-    `workload`: all ranges or prefixes of each block, or a list of boxes of a single block. With
-    `levels` they are equal, for distributions that are projected level by level; in several
-    dimensions its nodes are squares.
+    With `dimensions`, the sizes of several dimensions with values in row-major order, blocks are
+    boxes in them, and those of one size have one shape; otherwise a block is a line. The levels'
+    probabilities minimise the mean error for the `workload`: all ranges or prefixes of each block,
+    or a list of boxes of a single block. With `levels` they are equal, for distributions that are
+    projected level by level; in several dimensions its nodes are squares.
 
     Raises:
         SpecError: as for every `BlockMechanism`; if epsilon is so small that reports carry no
-            information; if there are dimensions with several blocks, or with another number of
-            values; if there are more than 2^24 reports or 2^10 levels.
+            information; if there are dimensions with another number of values, or blocks that are
+            no boxes in them or have several shapes of one size; if there are more than 2^24 reports
+            or 2^10 levels.
     """
 
     id: ClassVar[str] = "tree"
@@ -169,11 +170,10 @@ class Tree(BlockSymbols):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.dimensions and self.blocks.count > 1:
-            raise SpecError("domain.blocks", "one block in several dimensions with tree")
         if self.dimensions and prod(self.dimensions) != self.size:
             raise SpecError("domain", f"dimensions of {self.size} values together")
-        levels = prod(height(extent) + 1 for extent in self.extents(1))
+        every = map(self.extents, np.unique(self.blocks.sizes).tolist())
+        levels = max(prod(height(extent) + 1 for extent in extents) for extents in every)
         if levels > _MOST_LEVELS:
             raise SpecError("domain", f"fewer dimensions with tree: these have {levels} levels")
         nodes = [1 << sum(map(height, self.extents(size))) for size in self.blocks.sizes.tolist()]
@@ -205,7 +205,33 @@ class Tree(BlockSymbols):
 
     def extents(self, size: int) -> tuple[int, ...]:
         """Return the dimensions with 2 values or more of a block of this size."""
-        return _extents(self.dimensions or (size,))
+        return self._shapes[size] if self.dimensions else _extents((size,))
+
+    @cached_property
+    def _shapes(self) -> dict[int, tuple[int, ...]]:
+        """The dimensions of 2 values or more of blocks, by their size."""
+        lengths = self._corners[1] - self._corners[0] + 1
+        shapes: dict[int, tuple[int, ...]] = {}
+        for size, shape in zip(self.blocks.sizes.tolist(), lengths.tolist(), strict=True):
+            if prod(shape) != size:
+                raise SpecError("domain.blocks", "boxes of the domain with tree, such as [5, 7]")
+            known = shapes.setdefault(size, _extents(tuple(shape)))
+            if known != _extents(tuple(shape)):
+                raise SpecError(
+                    "domain.blocks",
+                    f"blocks of one shape for each number of values with tree, got {size} values "
+                    f"as {' x '.join(map(str, known))} and as {' x '.join(map(str, shape))}",
+                )
+        return shapes
+
+    @cached_property
+    def _corners(self) -> NDArray[np.int64]:
+        """The first and the last coordinates of each block, `(2, blocks, dimensions)`."""
+        places = np.stack(np.unravel_index(np.arange(self.size), self.dimensions), axis=1)
+        order = np.argsort(self.blocks.of_value, kind="stable")
+        starts = np.cumsum(self.blocks.sizes) - self.blocks.sizes
+        ends = (np.minimum, np.maximum)
+        return np.stack([end.reduceat(places[order], starts, axis=0) for end in ends])
 
     @cached_property
     def layout(self) -> TreeLayout:
@@ -215,8 +241,10 @@ class Tree(BlockSymbols):
 
     @cached_property
     def coordinates(self) -> NDArray[np.int64]:
-        shape = self.dimensions or (self.size,)
-        return np.stack(np.unravel_index(self.blocks.position, shape))
+        if not self.dimensions:
+            return self.blocks.position[None]
+        places = np.stack(np.unravel_index(np.arange(self.size), self.dimensions))
+        return places - self._corners[0][self.blocks.of_value].T
 
     def parameters(self) -> Mapping[str, Json]:
         trees: list[Json] = [

@@ -10,6 +10,7 @@ import pytest
 
 from ldpstream.estimators.planning.predictions import predicted_set_variances
 from ldpstream.mechanisms import Blocks, CollectionSpec, SpecError
+from ldpstream.mechanisms.domains.blocks import box_blocks
 from ldpstream.mechanisms.exact.dyadic import budget, set_threshold
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.design.design import SymmetricDesign
@@ -286,7 +287,7 @@ def test_a_workload_of_ones_own_gives_other_probabilities():
         ({"domain": {"grid": [3, 4]}, "workload": [[0, 3]]}, "workload[0]", "[first, last]"),
         ({"domain": {"grid": [3, 4]}, "workload": [[[0, 3]]]}, "workload[0]", "2 pairs"),
         ({"domain": {"size": 12, "blocks": 4}, "workload": [[0, 3]]}, "workload", "ranges"),
-        ({"domain": {"grid": [3, 4], "blocks": [3, 2]}}, "domain.blocks", "several dimensions"),
+        ({"domain": {"grid": [6, 9], "blocks": [4, 6]}}, "domain.blocks", "blocks of one shape"),
         ({"domain": {"values": ["a", "b", "c"]}}, "domain", "an ordered domain"),
         ({"domain": {"sizes": [300, 300, 100]}}, "domain", "fewer values"),
         ({"domain": {"sizes": [2] * 12}}, "domain", "fewer dimensions"),
@@ -299,3 +300,45 @@ def test_impossible_keys_are_refused(keys: dict[str, object], path: str, expecte
         collection(**keys)
     assert caught.value.path == f"collection.c.{path}"
     assert expected in caught.value.expected
+
+
+IN_BOXES = Tree(1.3, box_blocks((5, 6), (2, 3), "blocks"), (5, 6))
+"""Blocks of 2 x 3 cells, and two of 1 x 3 at the lower edge."""
+
+
+def test_each_block_of_several_is_a_tree_in_its_own_dimensions():
+    assert [tree.extents for tree in IN_BOXES.layout.trees] == [(3,), (2, 3)]
+    assert IN_BOXES.certify().passed
+    alone = Tree(1.3, Blocks.one(6), (2, 3))
+    rows, columns = IN_BOXES.coordinates
+    grid = np.arange(30).reshape(5, 6)
+    for block in (grid[0:2, 0:3], grid[2:4, 3:6]):
+        # Ranges of the block have the noise that they have in a tree of this block alone.
+        for weights in ([1, 1, 0, 1, 1, 0], [0, 1, 1, 0, 0, 0]):
+            wide = np.zeros(30)
+            wide[block.ravel()] = weights
+            noise = IN_BOXES.decoder.noise(wide)
+            expected = alone.decoder.noise(np.array(weights, dtype=np.float64))
+            assert noise[block.ravel()] == pytest.approx(expected, abs=1e-12)
+            assert np.delete(noise, block.ravel()).max() == 0.0
+        assert rows[block].tolist() == [[0, 0, 0], [1, 1, 1]]
+        assert columns[block].tolist() == [[0, 1, 2], [0, 1, 2]]
+    # In rationals: the decoder is unbiased for every value.
+    table = IN_BOXES.table
+    assert table is not None
+    decoders = np.stack([IN_BOXES.decoder.decode(row) for row in np.eye(30)])
+    assert table @ decoders.T == pytest.approx(np.eye(30), abs=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("blocks", "dimensions", "message"),
+    [
+        (Blocks(np.array([0, 0, 1, 1, 1, 0])), (2, 3), "boxes of the domain"),
+        (box_blocks((6, 9), (4, 6), "blocks"), (6, 9), "got 12 values as 4 x 3 and as 2 x 6"),
+    ],
+)
+def test_blocks_in_dimensions_are_boxes_of_one_shape(
+    blocks: Blocks, dimensions: tuple[int, ...], message: str
+):
+    with pytest.raises(SpecError, match=message):
+        Tree(1.0, blocks, dimensions)
