@@ -27,7 +27,12 @@ from ldpstream.agents.document.estimates import (
 )
 from ldpstream.agents.document.model import EstimateDocument
 from ldpstream.agents.document.priors import known_prior_part, prior_parts
-from ldpstream.agents.document.queries import find_areas, linear_estimates, quantile_estimates
+from ldpstream.agents.document.queries import (
+    axis_quantiles,
+    find_areas,
+    linear_estimates,
+    quantile_estimates,
+)
 from ldpstream.agents.document.weights import Weights
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.agents.state.windows import WindowSpec
@@ -301,6 +306,7 @@ def _estimates(
         values = weights.add_to_values(listed.indices, values)
         ranges = weights.add_to_ranges(ranges)
     # 2. The fields.
+    in_order = bool(chosen.quantiles) and len(basis.domain.shape) == 1
     entries = [*values, *ranges]
     influences = [entry["influence"] for entry in entries if entry["influence"] is not None]
     forged = [entry["forged"] for entry in entries if entry["forged"] is not None]
@@ -311,10 +317,12 @@ def _estimates(
         "projection": chosen.project,
         "distribution": values,
         "ranges": ranges,
-        "quantiles": quantile_estimates(basis, listed.projected) if chosen.quantiles else [],
+        "quantiles": quantile_estimates(basis, listed.projected) if in_order else [],
         "influence": max(influences, default=None),
         "forged": min(forged, default=None),
     }
+    if chosen.quantiles and not in_order:
+        fields["axis_quantiles"] = axis_quantiles(basis)
     fields |= devices | _further_fields(collection, totals, basis, listed.projected)
     known = collection.spec.prior.shares
     if known is not None and basis.hidden is None:

@@ -154,6 +154,16 @@ class QuantileEstimate(Part):
     )
 
 
+class AxisQuantileEstimate(Part):
+    """A quantile of one coordinate of values in several dimensions."""
+
+    axis: int = Field(description="The dimension, from 0")
+    p: float
+    value: JsonValue = Field(description="The coordinate of a label; null if undefined")
+    low: JsonValue = Field(description="Lower confidence bound; null if undefined")
+    high: JsonValue = Field(description="Upper confidence bound; null if undefined")
+
+
 class MmseEstimate(Part):
     """The Bayesian estimate of the second value's share among respondents, from priors and reports.
 

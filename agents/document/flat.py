@@ -109,6 +109,10 @@ def _entries(document: EstimateDocument) -> Iterator[tuple[list[Cell], Cell]]:
         low, high = _text(quantile.low), _text(quantile.high)
         row: list[Cell] = ["quantile", None, quantile.p, _text(quantile.value), None, None]
         yield [*row, low, high, *[None] * 6], quantile.bound
+    for along in document.axis_quantiles:
+        low, high = _text(along.low), _text(along.high)
+        cells: list[Cell] = ["quantile", f"axis {along.axis}", along.p, _text(along.value)]
+        yield [*cells, None, None, low, high, *[None] * 6], None
     if document.merged is not None:
         merged = document.merged
         yield ["merged", runs_text(merged), None, None, merged.count, *[None] * 9], None

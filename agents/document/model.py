@@ -16,6 +16,7 @@ from ldpstream.agents.document.columns import Part as EntryPart
 from ldpstream.agents.document.columns import draw_entries, new_axes, to_columns, to_frame
 from ldpstream.agents.document.entries import (
     Areas,
+    AxisQuantileEstimate,
     Calibration,
     KnownPriorEstimates,
     LinearEstimate,
@@ -166,6 +167,9 @@ class EstimateDocument(Part):
     )
     ranges: list[RangeEstimate] = Field(default=[])
     quantiles: list[QuantileEstimate] = Field(default=[])
+    axis_quantiles: list[AxisQuantileEstimate] = Field(
+        default=[], description="Of values in several dimensions: the quantiles of each coordinate"
+    )
     active: ActiveEstimate | None = Field(
         default=None, description="Only if the collection configures `spread`"
     )

@@ -4,19 +4,23 @@ Areas are shares at the resolution that the reports support.
 """
 
 import math
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
 
 from ldpstream.agents.document.estimates import Basis, Entry, finite, numbers, prepared_prefixes
 from ldpstream.estimators.areas.areas import NamedAreas, estimate_areas, prepare_tree
+from ldpstream.estimators.quantiles.prefixes import Prefixes
 from ldpstream.estimators.quantiles.quantiles import estimate_quantiles, positions
 from ldpstream.estimators.weights import estimate_linear
 from ldpstream.mechanisms.base.arrays import Bools, Floats, Integers
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.domains.base import Domain
+from ldpstream.mechanisms.interface.mechanism import Mechanism
 
 _RULE: Final = "bounds exclude the even share of what surrounds it"
+_ENDS: Final = ("value", "low", "high")
 _MEANS: Final = ("mean", "total", "se", "low", "high", "influence", "forged", "bound")
 
 
@@ -41,6 +45,42 @@ def whole_queries(hidden: Bools, weights: Floats) -> Bools:
     inside = weights[:, hidden]
     whole: Bools = (inside == inside[:, :1]).all(axis=1)
     return whole
+
+
+def axis_quantiles(basis: Basis) -> list[Entry]:
+    """Return the quantiles that were asked for along each axis of several dimensions."""
+    shape, asked = basis.domain.shape, basis.options.quantiles
+    entries: list[Entry] = []
+    for axis, extent in enumerate(shape):
+        if extent < 2:
+            continue
+        # The values that differ from the first along this axis alone.
+        step = math.prod(shape[axis + 1 :])
+        labels = basis.domain.labels(np.arange(extent) * step)
+        places = [label[axis] if isinstance(label, list) else label for label in labels]
+        bounds: tuple[Floats, Floats, Floats] = (np.full(len(asked), np.nan),) * 3
+        if basis.hidden is None:
+            prefixes = _axis_prefixes(basis.mechanism, basis.own, axis)
+            found = estimate_quantiles(
+                basis.mechanism,
+                basis.statistic,
+                basis.n,
+                asked,
+                prefixes=prefixes,
+                **basis.keywords,
+            )
+            bounds = found.value, found.low, found.high
+        for p, *ends in zip(asked, *bounds, strict=True):
+            named = [places[int(end)] if math.isfinite(end) else None for end in ends]
+            entries.append({"axis": axis, "p": p, **dict(zip(_ENDS, named, strict=True))})
+    return entries
+
+
+@lru_cache(maxsize=16)
+def _axis_prefixes(mechanism: Mechanism, domain: Domain, axis: int) -> Prefixes:
+    shape, given = domain.estimated.shape, domain.estimated_indices
+    values = np.arange(domain.estimated.size) if given is None else given
+    return Prefixes.of(mechanism, np.unravel_index(values, shape)[axis])
 
 
 def quantile_estimates(basis: Basis, projected: Floats | None) -> list[Entry]:

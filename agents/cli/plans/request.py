@@ -128,13 +128,15 @@ class PlanRequest:
             # What devices report in addition to a value is uniform.
             shares = (shares / np.bincount(estimated))[estimated]
         unpublished: Objective = "ranges" if isinstance(self.policy, MetricPolicy) else "values"
-        published = options.ranges or options.quantiles
+        # With several dimensions they are those of each coordinate, which are not planned.
+        quantiles = options.quantiles if len(domain.shape) == 1 else ()
+        published = options.ranges or quantiles
         return PlannedWorkload(
             shape=domain.shape,
             ordered=domain.ordered,
             shares=shares,
             ranges=tuple(query.values(domain.shape) for query in options.ranges),
-            quantiles=options.quantiles,
+            quantiles=quantiles,
             top=domain.size if options.top is None else min(options.top, domain.size),
             estimated=estimated,
             objective=self.objective or ("published" if published else unpublished),

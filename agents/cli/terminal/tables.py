@@ -162,7 +162,7 @@ def _show_queries(document: EstimateDocument, console: Console, labels: ShownLab
         console.print(_shares("range", [(entry.name, entry) for entry in document.ranges]))
     if document.areas is not None:
         _show_areas(document.areas, console)
-    if document.quantiles:
+    if document.quantiles or document.axis_quantiles:
         console.print(_quantiles(document, labels))
     if document.linear:
         console.print(_linear(document))
@@ -353,6 +353,9 @@ def _quantiles(document: EstimateDocument, labels: ShownLabels) -> Table:
         bounds = (quantile.value, quantile.low, quantile.high)
         texts = (labels.text(label, document.attribute) for label in bounds)
         table.add_row(percent(quantile.p), *map(Text, texts))
+    for one in document.axis_quantiles:
+        texts = (label_text(label) for label in (one.value, one.low, one.high))
+        table.add_row(f"axis {one.axis}, {percent(one.p)}", *map(Text, texts))
     return table
 
 

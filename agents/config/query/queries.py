@@ -167,14 +167,14 @@ def check_areas(areas: bool, domain: Domain) -> bool:
 
 
 def check_quantiles(quantiles: Sequence[float], domain: Domain) -> tuple[float, ...]:
-    """Return the quantiles, which need one ordered dimension.
+    """Return the quantiles: of an ordered dimension, or along each axis of several.
 
     Raises:
         QueryError: for any other domain, or a quantile that is asked for twice.
     """
-    if quantiles and not (domain.ordered and len(domain.shape) == 1):
+    if quantiles and not domain.ordered:
         merged = domain.unions if isinstance(domain, Atoms) else None
-        raise QueryError("quantile", merged or "a domain of one ordered dimension")
+        raise QueryError("quantile", merged or "an ordered domain")
     if len(set(quantiles)) < len(quantiles):
         raise QueryError("quantile", "each number once")
     return tuple(quantiles)
