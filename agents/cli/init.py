@@ -63,7 +63,7 @@ origins = []                    # web pages that may upload, such as "https://su
 # optimal:        a `channel` from a file that `ldpstream plan --optimise FILE` writes.
 # Both l1 mechanisms take `weights = { private = 10 }`: devices add a weight in 0..10 to their
 #                 value, protected by epsilon per unit, and documents estimate its sums; with
-#                 `{ public = 10 }` it is sent in the clear, for anybody to see.
+#                 `{ public = 10 }`, which most others take, it is sent in the clear for all.
 mechanism = "block-hadamard"
 epsilon = 1.0                   # finite and above 0: the smaller, the more private
 

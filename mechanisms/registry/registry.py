@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import ClassVar, Final
+from typing import Final
 
 from ldpstream.mechanisms.base.checks import describe
 from ldpstream.mechanisms.base.errors import SpecError
@@ -21,31 +21,10 @@ from ldpstream.mechanisms.families.optimal import Optimal
 from ldpstream.mechanisms.families.sampled.sampled import Sampled
 from ldpstream.mechanisms.families.subset.selection import SubsetSelection
 from ldpstream.mechanisms.families.tree.tree import Tree
-from ldpstream.mechanisms.families.weights.public import PublicWeights
+from ldpstream.mechanisms.families.weights.public import PublicWeights, asks_public
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.interface.settings import Settings
 from ldpstream.mechanisms.policies.policy import BlockPolicy, Policy
-
-
-class L1BitsPublicWeights(PublicWeights):
-    """`l1-bits` with public weights."""
-
-    id: ClassVar[str] = L1Bits.id
-
-    @classmethod
-    def configure_values(cls, settings: Settings) -> L1Bits:
-        return L1Bits.configure(settings)
-
-
-class L1GeometricPublicWeights(PublicWeights):
-    """`l1-geometric` with public weights."""
-
-    id: ClassVar[str] = L1Geometric.id
-
-    @classmethod
-    def configure_values(cls, settings: Settings) -> L1Geometric:
-        return L1Geometric.configure(settings)
-
 
 MECHANISMS: Mapping[str, type[Mechanism]] = MappingProxyType(
     {
@@ -69,10 +48,12 @@ MECHANISMS: Mapping[str, type[Mechanism]] = MappingProxyType(
     }
 )
 
-PUBLIC_WEIGHTS: Mapping[str, type[Mechanism]] = MappingProxyType(
-    {mechanism.id: mechanism for mechanism in (L1BitsPublicWeights, L1GeometricPublicWeights)}
-)
-"""The mechanisms that take public weights, by id, in their form with weights."""
+WITHOUT_WEIGHTS: Final = frozenset({Lip.id, Matrix.id, Sampled.id})
+"""The mechanisms that take no public weights.
+
+`lip` and `sampled` have more than a value in a label, and squares times the sums of `matrix` might
+overflow.
+"""
 
 REPORTING_ATOMS: Final = (
     BlockHadamard.id,
@@ -86,12 +67,6 @@ REPORTING_ATOMS: Final = (
 _ATOMS_NEED: Final = (
     'with the same budget for any two values (of a block), which workload = "published" needs'
 )
-
-
-def asks_public(settings: Settings) -> bool:
-    """Return whether a collection's weights are public."""
-    weights = settings.keys.get("weights")
-    return isinstance(weights, dict) and "public" in weights
 
 
 def check_id(given: object, path: str) -> str:
@@ -117,9 +92,12 @@ def build(mechanism_id: object, settings: Settings) -> Mechanism:
     if isinstance(settings.domain, Atoms) and known_id not in REPORTING_ATOMS:
         what = f"one of {', '.join(REPORTING_ATOMS)}, {_ATOMS_NEED}, got {known_id}"
         raise SpecError(f"{settings.path}.mechanism", what)
-    if asks_public(settings):
-        kind = PUBLIC_WEIGHTS.get(known_id, kind)
-    mechanism = kind.configure(settings)
+    weighted = asks_public(settings)
+    if weighted and known_id in WITHOUT_WEIGHTS:
+        raise SpecError(f"{settings.path}.weights", f"no such key with {known_id}")
+    if weighted and isinstance(settings.domain, Atoms):
+        raise SpecError(f"{settings.path}.weights", 'none with workload = "published"')
+    mechanism = PublicWeights.over(kind, settings) if weighted else kind.configure(settings)
     if isinstance(settings.domain, Atoms) and not _is_uniform(mechanism.policy):
         raise SpecError(f"{settings.path}.channel", f"a channel {_ATOMS_NEED}")
     return mechanism

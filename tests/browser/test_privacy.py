@@ -168,6 +168,7 @@ async def test_what_is_proved_is_the_certificate_of_the_worker(
     assert facts.get("worst factor of any two") == (
         certificate["largest_factor"] if name == "steps" else None
     )
+    assert facts["beliefs"] == certificate["odds"][-1]["said"]
     assert facts["mechanism"] == certificate["mechanism"]
     assert facts["fingerprint"] == certificate["fingerprint"]
     assert facts["nothing shown below"] == "1 report"

@@ -32,13 +32,13 @@ from ldpstream.mechanisms.families.optimal import Optimal
 from ldpstream.mechanisms.families.sampled.sampled import Sampled
 from ldpstream.mechanisms.families.subset.selection import SubsetSelection
 from ldpstream.mechanisms.families.tree.tree import Tree
+from ldpstream.mechanisms.families.weights.public import PublicWeights
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.interface.symbols import SymbolMechanism
 from ldpstream.mechanisms.policies.graph import GraphPolicy
 from ldpstream.mechanisms.policies.groups import GroupBudget, GroupPolicy
 from ldpstream.mechanisms.policies.metric import MetricPolicy
 from ldpstream.mechanisms.policies.policy import BlockPolicy
-from ldpstream.mechanisms.registry.registry import L1BitsPublicWeights, L1GeometricPublicWeights
 
 UNEQUAL = Blocks(np.array([2, 0, 1, 1, 2, 3, 2, 2, 2, 1, 4, 4]))
 """Blocks of 1, 3, 5, 1 and 2 values, interleaved."""
@@ -140,6 +140,7 @@ TREE = {
     "enumerated": Tree(3.0, Blocks.one(33)),
     "plane": Tree(1.0, Blocks.one(15), (3, 5)),
     "space": Tree(2.0, Blocks.one(24), (2, 3, 4)),
+    "planes": Tree(1.0, box_blocks((3, 5), (2, 3), "blocks"), (3, 5)),
     "prefixes": Tree(1.0, Blocks.one(9), (), "prefixes"),
     "own-ranges": Tree(1.0, Blocks.one(11), (), (((0, 3),), ((4, 10),))),
     "levels": Tree(1.0, UNEQUAL, (), "levels"),
@@ -204,10 +205,13 @@ MATRIX = {
 }
 
 PUBLIC_WEIGHTS = {
-    "public": L1BitsPublicWeights(L1Bits(1.0, (3,)), 1),
-    "public-plane": L1BitsPublicWeights(L1Bits(0.5, (2, 3)), 2),
-    "public-counted": L1GeometricPublicWeights(L1Geometric(1.0, (5,)), 2),
-    "public-space": L1GeometricPublicWeights(L1Geometric(0.7, (3, 5, 5)), 1),
+    "public": PublicWeights(L1Bits(1.0, (3,)), 1),
+    "public-plane": PublicWeights(L1Bits(0.5, (2, 3)), 2),
+    "public-counted": PublicWeights(L1Geometric(1.0, (5,)), 2),
+    "public-blocks": PublicWeights(RandomizedResponse(1.0, Blocks(np.array([0, 0, 1, 2, 2]))), 2),
+    "public-subsets": PublicWeights(SubsetSelection(0.8, Blocks.one(4)), 2),
+    "public-high-low": PublicWeights(HighLow(1.5, 4, frozenset({0, 2})), 1),
+    "public-space": PublicWeights(L1Geometric(0.7, (3, 5, 5)), 1),
 }
 SAMPLED = {
     "three": Sampled(
@@ -231,7 +235,7 @@ def is_listed(mechanism: Mechanism) -> bool:
 
 
 INSTANCES: dict[str, Mechanism] = {
-    f"{type(m).id}:{name}": m
+    f"{m.id}:{name}": m
     for group in (
         BINARY,
         HIGH_LOW,

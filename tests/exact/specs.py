@@ -1,11 +1,13 @@
 """Small specs, policies, mechanisms and records that tests share."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
+from math import prod
 from pathlib import Path
 
 import numpy as np
 import pytest
+from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
 
 from ldpstream.mechanisms import CollectionSpec
 from ldpstream.mechanisms.domains.attributes import Attributes
@@ -16,10 +18,11 @@ from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from ldpstream.mechanisms.families.matrix.matrix import Matrix
 from ldpstream.mechanisms.families.matrix.strategy import Strategy
 from ldpstream.mechanisms.families.sampled.sampled import Sampled
+from ldpstream.mechanisms.families.subset.selection import SubsetSelection
 from ldpstream.mechanisms.families.weights.public import PublicWeights
+from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.policies.metric import MetricPolicy
 from ldpstream.mechanisms.policies.policy import BlockPolicy, Policy
-from ldpstream.mechanisms.registry.registry import L1BitsPublicWeights, L1GeometricPublicWeights
 from tests.exact.dense import Dense, block_channel
 
 BASE = {"mechanism": "block-hadamard", "epsilon": 1.0, "domain": {"values": ["a", "b", "c"]}}
@@ -74,12 +77,22 @@ def built(name: str, policy: Policy, scales: tuple[float, ...] | None = None) ->
 
 
 IDS = pytest.mark.parametrize("mechanism_id", ["l1-bits", "l1-geometric"])
-KINDS = pytest.mark.parametrize("kind", [L1BitsPublicWeights, L1GeometricPublicWeights])
-PLAIN = {L1BitsPublicWeights: L1Bits, L1GeometricPublicWeights: L1Geometric}
 
 
-def weighted(kind: type[PublicWeights], shape: tuple[int, ...], largest: int) -> PublicWeights:
-    return kind(PLAIN[kind](1.0, shape), largest)
+def response(epsilon: float, shape: tuple[int, ...]) -> RandomizedResponse:
+    return RandomizedResponse(epsilon, Blocks.one(prod(shape)))
+
+
+def subsets(epsilon: float, shape: tuple[int, ...]) -> SubsetSelection:
+    return SubsetSelection(epsilon, Blocks.one(prod(shape)))
+
+
+PlainKind = Callable[[float, tuple[int, ...]], Mechanism]
+KINDS = pytest.mark.parametrize("kind", [L1Bits, L1Geometric, response, subsets])
+
+
+def weighted(kind: PlainKind, shape: tuple[int, ...], largest: int) -> PublicWeights:
+    return PublicWeights(kind(1.0, shape), largest)
 
 
 Record = tuple[int, ...]

@@ -9,10 +9,11 @@ from benchmarks.accuracy.simulate import Case, draw_by_privatizing, zipf
 from scipy.stats import binom
 
 from ldpstream.estimators.weights import estimate_public_weights
+from ldpstream.mechanisms.domains.blocks import Blocks
+from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from ldpstream.mechanisms.families.l1.bits import L1Bits
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from ldpstream.mechanisms.families.weights.public import PublicWeights
-from ldpstream.mechanisms.registry.registry import L1BitsPublicWeights, L1GeometricPublicWeights
 from tests.soak import chosen
 
 REPETITIONS, N = chosen(100, soak=300), 1500
@@ -22,8 +23,9 @@ LARGEST = 40
 METHODS = ("normal", "bernstein", "anytime", "anytime-exact")
 SETS = [np.arange(8), np.arange(2, 9), np.array([3]), np.arange(3, 16)]
 MECHANISMS = [
-    L1BitsPublicWeights(L1Bits(1.0, (16,)), LARGEST),
-    L1GeometricPublicWeights(L1Geometric(1.0, (4, 4)), LARGEST),
+    PublicWeights(L1Bits(1.0, (16,)), LARGEST),
+    PublicWeights(L1Geometric(1.0, (4, 4)), LARGEST),
+    PublicWeights(BlockHadamard(2.0, Blocks(np.arange(16) // 6)), LARGEST),
 ]
 
 
@@ -42,7 +44,7 @@ def drawn(mechanism: PublicWeights) -> list[tuple[np.ndarray, np.ndarray]]:
 
 @pytest.mark.soak
 @pytest.mark.parametrize("estimand", ["respondents", "population"])
-@pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda m: f"{m.id}-{m.values.shape}")
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda m: m.values.id)
 def test_bounds_of_sums_cover(mechanism: PublicWeights, estimand: str):
     """Assumes a coverage of at least 0.93 (`normal`, at most 0.985) or 0.95 (the others).
 

@@ -110,6 +110,12 @@ class SubsetReports(Mechanism):
         if len(reports):
             statistic += self.layout.count(reports)
 
+    def accumulate_times(
+        self, statistic: Statistic, reports: Reports, times: NDArray[np.int64]
+    ) -> None:
+        if len(reports):
+            statistic += self.layout.count(reports, times)
+
 
 @dataclass(frozen=True)
 class SubsetSelection(BlockMechanism, SubsetReports):

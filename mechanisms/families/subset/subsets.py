@@ -194,21 +194,26 @@ class SubsetLayout:
         out: Bools = exists & ~beyond & (ones == self._chosen[blocks])
         return out
 
-    def count(self, reports: Payload) -> Indices:
-        """Return the statistic of reports: int64 `(k + blocks,)`."""
+    def count(self, reports: Payload, times: Indices | None = None) -> Indices:
+        """Return the statistic of reports, each once or `times`, int64 `(n,)`: `(k + blocks,)`."""
         held = np.zeros(self.blocks.size, dtype=np.int64)
         blocks = self.block_of(reports)
         order = np.argsort(blocks, kind="stable")
         step = max(1, _BATCH_BITS // (8 * self.mask_bytes))
         for first in range(0, len(reports), step):
             batch = order[first : first + step]
-            self._add(held, blocks[batch], reports[batch, self.block_bytes :])
-        return np.concatenate((held, np.bincount(blocks, minlength=self.blocks.count)))
+            masks = reports[batch, self.block_bytes :]
+            self._add(held, blocks[batch], masks, None if times is None else times[batch])
+        of_blocks = np.zeros(self.blocks.count, dtype=np.int64)
+        np.add.at(of_blocks, blocks, 1 if times is None else times)
+        return np.concatenate((held, of_blocks))
 
-    def _add(self, held: Indices, blocks: Indices, masks: Payload) -> None:
+    def _add(self, held: Indices, blocks: Indices, masks: Payload, times: Indices | None) -> None:
         """Add masks of ascending blocks to the counts of values."""
         first = np.flatnonzero(np.concatenate(([True], blocks[1:] != blocks[:-1])))
         bits = np.unpackbits(masks, axis=1, bitorder="little")
+        if times is not None:
+            bits = bits * times[:, None]
         sums = np.add.reduceat(bits, first, axis=0, dtype=np.int64)
         present = blocks[first]
         places = np.arange(bits.shape[1])

@@ -11,7 +11,6 @@ determine the statistics of up to three weights 0, 1, 2 exactly. A query of pair
 of values for each weight, on the reports with that weight.
 """
 
-from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -149,18 +148,28 @@ class PublicWeights(Mechanism):
 
     def __post_init__(self) -> None:
         _check_largest(self.largest, "weights.public")
+        # Weights are a setting of the values' mechanism: the id stays the same.
+        object.__setattr__(self, "id", self.values.id)
 
     @classmethod
-    @abstractmethod
-    def configure_values(cls, settings: Settings) -> Mechanism:
-        """Build the mechanism of the values alone, from settings without weights."""
+    def configure(cls, settings: Settings) -> NoReturn:
+        """Refuse: the settings do not say which mechanism the values have (`over`)."""
+        raise SpecError(f"{settings.path}.mechanism", "the mechanism of the values")
 
     @classmethod
-    def configure(cls, settings: Settings) -> Self:
+    def over(cls, kind: type[Mechanism], settings: Settings) -> Self:
+        """Build a mechanism with weights from a collection's keys.
+
+        Raises:
+            SpecError: as `kind.configure` does for the values alone, or if it takes no weights.
+        """
         path = f"{settings.path}.weights"
         table = check_keys(settings.keys.get("weights"), frozenset({"public"}), path)
         keys = {key: value for key, value in settings.keys.items() if key != "weights"}
-        values = cls.configure_values(replace(settings, keys=keys))
+        values = kind.configure(replace(settings, keys=keys))
+        policy = values.policy
+        if policy.by_entries() is not policy:
+            raise SpecError(path, "no weights with a policy that compares with a prior")
         return cls(values, _check_largest(table.get("public"), f"{path}.public"))
 
     def report_domain(self, domain: Domain) -> Domain:
@@ -330,6 +339,12 @@ class PublicWeights(Mechanism):
 
     def disclosed(self) -> list[str]:
         return [*self.values.disclosed(), "the weight"]
+
+
+def asks_public(settings: Settings) -> bool:
+    """Return whether a collection's weights are public."""
+    weights = settings.keys.get("weights")
+    return isinstance(weights, dict) and "public" in weights
 
 
 def _check_largest(raw: object, path: str) -> int:

@@ -8,10 +8,9 @@ import pytest
 
 from ldpstream.estimators.estimate import estimate_sets, estimate_values
 from ldpstream.estimators.weights import estimate_public_weights, weight_sums
-from ldpstream.mechanisms.families.weights.public import PublicWeights
-from ldpstream.mechanisms.registry.registry import L1BitsPublicWeights
+from ldpstream.mechanisms.families.l1.bits import L1Bits
 from tests.exact.enumeration import accumulated, some_statistic
-from tests.exact.specs import KINDS, weighted
+from tests.exact.specs import KINDS, PlainKind, weighted
 from tests.seeded import SeededEntropy
 
 SETS = [np.array([1]), np.array([0, 1]), np.array([1, 2, 3]), np.arange(4)]
@@ -19,7 +18,7 @@ SETS = [np.array([1]), np.array([0, 1]), np.array([1, 2, 3]), np.arange(4)]
 
 @KINDS
 @pytest.mark.parametrize("shape", [(4,), (2, 2)])
-def test_sums_and_their_noise_have_no_bias(kind: type[PublicWeights], shape: tuple[int, ...]):
+def test_sums_and_their_noise_have_no_bias(kind: PlainKind, shape: tuple[int, ...]):
     """Over the exact channel: means w 1{x in the set}, w 1{x} again; squared errors w^2 v(x)."""
     mechanism = weighted(kind, shape, 3)
     rows, reports = mechanism.channel().rows, mechanism.possible_reports()
@@ -49,7 +48,7 @@ def test_sums_and_their_noise_have_no_bias(kind: type[PublicWeights], shape: tup
 
 
 @KINDS
-def test_sums_are_those_of_pairs_where_these_are_distinguishable(kind: type[PublicWeights]):
+def test_sums_are_those_of_pairs_where_these_are_distinguishable(kind: PlainKind):
     mechanism = weighted(kind, (4,), 2)
     _, statistic = some_statistic(mechanism, 300)
     decoder = mechanism.decoder
@@ -66,7 +65,7 @@ def test_sums_are_those_of_pairs_where_these_are_distinguishable(kind: type[Publ
 @pytest.mark.parametrize("estimand", ["respondents", "population"])
 @pytest.mark.parametrize("method", ["normal", "bernstein"])
 def test_equal_weights_give_the_shares_times_the_weight(
-    kind: type[PublicWeights], estimand: str, method: str
+    kind: PlainKind, estimand: str, method: str
 ):
     """All weights the largest: estimates and bounds are those of shares, times the weight."""
     mechanism = weighted(kind, (5,), 7)
@@ -86,7 +85,7 @@ def test_equal_weights_give_the_shares_times_the_weight(
 
 
 @KINDS
-def test_sums_that_reports_disclose_exactly(kind: type[PublicWeights]):
+def test_sums_that_reports_disclose_exactly(kind: PlainKind):
     """The sum of all weights, and that of no weight at all; a population's are not known."""
     mechanism = weighted(kind, (4,), 9)
     pairs, statistic = some_statistic(mechanism, 200)
@@ -105,7 +104,7 @@ def test_sums_that_reports_disclose_exactly(kind: type[PublicWeights]):
 
 
 @KINDS
-def test_a_population_may_have_heavier_weights(kind: type[PublicWeights]):
+def test_a_population_may_have_heavier_weights(kind: PlainKind):
     """All respondents have the weight 1: the worst noise of others is that of the largest."""
     mechanism = weighted(kind, (4,), 9)
     pairs = np.arange(60) % 4 * 10 + 1
@@ -116,7 +115,7 @@ def test_a_population_may_have_heavier_weights(kind: type[PublicWeights]):
     worst = np.array([mechanism.values.decoder.noise(np.isin(range(4), s) + 0.0) for s in SETS])
     np.testing.assert_allclose(own.noise.ceiling, 60 * worst.max(axis=1), atol=1e-9)
     np.testing.assert_allclose(own.noise.reports[:3], 60 / 81)
-    if kind is L1BitsPublicWeights:
+    if kind is L1Bits:
         np.testing.assert_allclose(drawn.noise.heaviest, 81 * worst.max(axis=1), atol=1e-9)
         for method in ("bernstein", "anytime"):
             options: dict[str, Any] = {"method": method}
@@ -127,7 +126,7 @@ def test_a_population_may_have_heavier_weights(kind: type[PublicWeights]):
 
 
 @KINDS
-def test_a_statistic_of_another_number_is_refused(kind: type[PublicWeights]):
+def test_a_statistic_of_another_number_is_refused(kind: PlainKind):
     mechanism = weighted(kind, (4,), 9)
     _, statistic = some_statistic(mechanism, 200)
     with pytest.raises(ValueError, match="the 200 reports"):

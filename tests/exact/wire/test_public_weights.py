@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 
 from ldpstream.mechanisms import CollectionSpec, SpecError
-from ldpstream.mechanisms.families.weights.public import LARGEST_PUBLIC_WEIGHT, PublicWeights
+from ldpstream.mechanisms.families.l1.bits import L1Bits
+from ldpstream.mechanisms.families.l1.geometric import L1Geometric
+from ldpstream.mechanisms.families.weights.public import LARGEST_PUBLIC_WEIGHT
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.wire.frame import decode_frame
 from tests.exact.enumeration import accumulated
-from tests.exact.specs import IDS, KINDS, PLAIN, weighted
+from tests.exact.specs import IDS, KINDS, PlainKind, weighted
 from tests.seeded import SeededEntropy
 
 
@@ -24,7 +26,7 @@ def spec_of(mechanism_id: str, weights: object, **keys: object) -> CollectionSpe
 @pytest.mark.parametrize(("largest", "weight_bytes"), [(1, 1), (255, 1), (256, 2), (4095, 2)])
 def test_a_report_ends_with_the_weight_itself(mechanism_id: str, largest: int, weight_bytes: int):
     spec = spec_of(mechanism_id, {"public": largest})
-    plain = PLAIN[type(spec.mechanism)](1.0, (6,))
+    plain = {"l1-bits": L1Bits, "l1-geometric": L1Geometric}[mechanism_id](1.0, (6,))
     given = [[x % 6, x * 31 % (largest + 1)] for x in range(40)] + [[5, largest]]
     reports = spec.privatize(given, entropy=SeededEntropy(1))
     assert reports.shape == (41, plain.report_bytes + weight_bytes)
@@ -70,8 +72,8 @@ def test_impossible_weights_are_named(mechanism_id: str, weights: object, path: 
 
 
 def test_other_mechanisms_take_no_weights():
-    with pytest.raises(SpecError, match="no such key with randomized-response") as caught:
-        spec_of("randomized-response", {"public": 3})
+    with pytest.raises(SpecError, match="no such key with matrix") as caught:
+        spec_of("matrix", {"public": 3})
     assert caught.value.path == "collection.shop.weights"
 
 
@@ -87,7 +89,7 @@ def test_public_private_and_no_weights_are_different_specs(mechanism_id: str):
 
 
 @KINDS
-def test_values_under_one_weight_are_protected_and_weights_are_not(kind: type[PublicWeights]):
+def test_values_under_one_weight_are_protected_and_weights_are_not(kind: PlainKind):
     mechanism = weighted(kind, (2, 2), 2)
     matrix = mechanism.policy.matrix().reshape(4, 3, 4, 3)
     own = mechanism.values.policy.matrix()
@@ -106,14 +108,14 @@ def test_values_under_one_weight_are_protected_and_weights_are_not(kind: type[Pu
 
 
 @KINDS
-def test_the_largest_sums_are_exact(kind: type[PublicWeights]):
+def test_the_largest_sums_are_exact(kind: PlainKind):
     """Every product of the report's statistic by the weight and by its square, as integers."""
     mechanism = weighted(kind, (3, 5), LARGEST_PUBLIC_WEIGHT)
     weights = LARGEST_PUBLIC_WEIGHT - np.arange(3000) % 5
     values = np.random.default_rng(2).integers(0, 15, 3000) * mechanism.weights + weights
     reports = mechanism.privatize(values, entropy=SeededEntropy(2))
     own, _ = mechanism.values.decode(reports[:, : mechanism.values.report_bytes])
-    expected = [[0] * 15 for _ in range(3)]
+    expected = [[0] * mechanism.values.statistic_size for _ in range(3)]
     for place, weight in enumerate(weights.tolist()):
         single = accumulated(mechanism.values, own[place : place + 1]).tolist()
         for power, sums in enumerate(expected):
@@ -123,7 +125,7 @@ def test_the_largest_sums_are_exact(kind: type[PublicWeights]):
 
 
 @KINDS
-def test_repetitions_are_added_as_if_written_out(kind: type[PublicWeights]):
+def test_repetitions_are_added_as_if_written_out(kind: PlainKind):
     values = weighted(kind, (4, 3), 1).values
     reports = values.privatize(np.arange(12).repeat(3), entropy=SeededEntropy(3))
     times = np.random.default_rng(3).integers(0, 9, 36)
@@ -135,12 +137,12 @@ def test_repetitions_are_added_as_if_written_out(kind: type[PublicWeights]):
 
 @KINDS
 @pytest.mark.parametrize("shape", [(6,), (3, 4)])
-def test_the_values_alone_are_those_of_their_own_mechanism(kind: type[PublicWeights], shape: tuple):
+def test_the_values_alone_are_those_of_their_own_mechanism(kind: PlainKind, shape: tuple):
     mechanism = weighted(kind, shape, 100)
     values = np.random.default_rng(1).integers(0, mechanism.size, 400)
     reports = mechanism.privatize(values, entropy=SeededEntropy(1))
     alone = mechanism.marginal
     statistic = mechanism.marginal_statistic(accumulated(mechanism, reports))
-    assert alone == PLAIN[kind](1.0, shape)
+    assert alone == kind(1.0, shape)
     own = alone.privatize(values // 101, entropy=SeededEntropy(1))
     assert np.array_equal(statistic, accumulated(alone, own))
