@@ -42,7 +42,7 @@ class PendingUpload:
     error: BaseException | None = None
     """Why it is not accepted, once it is done."""
 
-    def finish(self, error: BaseException | None = None) -> None:
+    def conclude(self, error: BaseException | None = None) -> None:
         """Wake its requests: it is accepted, or else `error` says why not."""
         self.done, self.error, self.payload = True, error, b""
         for waiter in self.waiters:

@@ -210,7 +210,7 @@ class Uploads:
         return UploadBatch(
             collection,
             linger_seconds=self._config.linger_ms / 1000,
-            refuse=self._finish,
+            refuse=self._conclude,
             send=lambda uploads, frame: self._deliver(
                 uploads, asyncio.ensure_future(own.produce(frame))
             ),
@@ -240,12 +240,12 @@ class Uploads:
         self._delivering.discard(task)
         error = asyncio.CancelledError() if task.cancelled() else task.exception()
         for pending in uploads:
-            self._finish(pending, error)
+            self._conclude(pending, error)
 
-    def _finish(self, pending: PendingUpload, error: BaseException | None) -> None:
+    def _conclude(self, pending: PendingUpload, error: BaseException | None) -> None:
         del self._pending[pending.upload.key]
         self._bytes -= pending.size
-        pending.finish(error)
+        pending.conclude(error)
 
     async def _remember(self, uploads: Sequence[Upload]) -> None:
         """Return when their keys are on disk; concurrent frames share one sync."""

@@ -8,9 +8,11 @@ from base64 import b64decode, b64encode
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import BinaryIO
+from string import ascii_letters, digits
+from typing import BinaryIO, Final, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ldpstream.agents.cli.terminal.errors import Refused
 from ldpstream.agents.cli.terminal.value_options import NearNow
@@ -19,6 +21,15 @@ from ldpstream.mechanisms.base.arrays import Integers
 from ldpstream.mechanisms.base.times import format_time, parse_time
 from ldpstream.mechanisms.interface.mechanism import Reports
 from ldpstream.mechanisms.wire.spec import CollectionSpec
+
+Texts: TypeAlias = NDArray[np.uint8]
+"""Texts of equal length, one a row, as their characters."""
+
+_TIME_HEAD: Final = b'","time":"'
+_TAIL: Final = b'"}\n'
+_BASE64: Final = np.isin(
+    np.arange(256), np.frombuffer(f"{ascii_letters}{digits}+/".encode(), dtype=np.uint8)
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,17 +42,61 @@ class ReportLines:
 
 def write_reports(spec: CollectionSpec, reports: Reports, times_ms: Integers | None) -> bytes:
     """Return the lines of n reports; times are cut to the collection's precision here."""
-    payload = spec.mechanism.encode(reports).tobytes()
-    size = spec.mechanism.report_bytes
-    texts = [b64encode(payload[i : i + size]).decode() for i in range(0, len(payload), size)]
+    if not len(reports):
+        return b""
+    encoded = spec.mechanism.encode(reports)
+    parts = [_texts(_head(spec)), _encode_rows(encoded)]
+    if times_ms is not None:
+        cut, which = np.unique(times_ms - times_ms % spec.precision_ms, return_inverse=True)
+        # Times with a fraction of a second are longer, and zeros fill up the others.
+        times = np.array([format_time(time_ms).encode() for time_ms in cut.tolist()])
+        parts += [_texts(_TIME_HEAD), times.view(np.uint8).reshape(len(cut), -1)[which]]
+    parts.append(_texts(_TAIL))
+    rows = np.hstack([np.broadcast_to(part, (len(encoded), part.shape[1])) for part in parts])
+    return rows.tobytes().replace(b"\0", b"")
+
+
+def _head(spec: CollectionSpec) -> bytes:
+    """Return what comes before a report in each line that `privatize` writes."""
+    fingerprint = spec.fingerprint.hex()
     name = json.dumps(spec.name)
-    head = f'{{"collection":{name},"fingerprint":"{spec.fingerprint.hex()}","report":"'
-    if times_ms is None:
-        return "".join(f'{head}{text}"}}\n' for text in texts).encode()
-    cut, which = np.unique(times_ms - times_ms % spec.precision_ms, return_inverse=True)
-    times = [format_time(time_ms) for time_ms in cut.tolist()]
-    rows = zip(texts, which.tolist(), strict=True)
-    return "".join(f'{head}{text}","time":"{times[t]}"}}\n' for text, t in rows).encode()
+    return f'{{"collection":{name},"fingerprint":"{fingerprint}","report":"'.encode()
+
+
+def _texts(text: bytes) -> Texts:
+    return np.frombuffer(text, dtype=np.uint8)[np.newaxis]
+
+
+def _encode_rows(encoded: NDArray[np.uint8]) -> Texts:
+    """Return n rows of bytes, `(n, B)`, each in base64, as characters `(n, L)`.
+
+    They are encoded as one text, with zeros in place of the padding of each.
+    """
+    n, size = encoded.shape
+    padding = -size % 3
+    padded = np.zeros((n, size + padding), dtype=np.uint8)
+    padded[:, :size] = encoded
+    texts = np.frombuffer(bytearray(b64encode(padded.tobytes())), dtype=np.uint8).reshape(n, -1)
+    texts[:, texts.shape[1] - padding :] = ord("=")
+    return texts
+
+
+def _decode_rows(texts: Texts, size: int) -> NDArray[np.uint8] | None:
+    """Return n texts in base64, as characters `(n, L)`, as rows of `size` bytes.
+
+    None if one of them is not base64 of that length.
+    """
+    padding = -size % 3
+    if texts.shape[1] != (size + padding) // 3 * 4:
+        return None
+    texts = texts.copy()
+    if np.any(texts[:, texts.shape[1] - padding :] != ord("=")):
+        return None
+    texts[:, texts.shape[1] - padding :] = ord("A")
+    if not _BASE64[texts].all():
+        return None
+    decoded = np.frombuffer(b64decode(texts.tobytes()), dtype=np.uint8)
+    return decoded.reshape(len(texts), -1)[:, :size]
 
 
 def read_reports(
@@ -87,6 +142,9 @@ def _parse(
     """Return the reports of the next lines; None if a line so far is bad."""
     line = bad.read + 1
     bad.read += len(lines)
+    uniform = _parse_uniform(lines, spec, near)
+    if uniform is not None:
+        return None if bad.count else uniform
     payload = bytearray()
     times_ms: list[int] = []
     wrong: dict[int, str] = {}
@@ -112,6 +170,54 @@ def _parse(
     for position in sorted(wrong):
         bad.add(line + position, wrong[position])
     return None if bad.count else ReportLines(reports, times)
+
+
+def _parse_uniform(
+    lines: Sequence[bytes], spec: CollectionSpec, near: NearNow | None
+) -> ReportLines | None:
+    """Return the reports of good lines as `privatize` writes them, all of one length.
+
+    None for all others, which are read one by one.
+    """
+    text, length = b"".join(lines), len(lines[0])
+    if set(map(len, lines)) != {length}:
+        return None
+    rows = np.frombuffer(text, dtype=np.uint8).reshape(len(lines), length)
+    head, size = _head(spec), spec.mechanism.report_bytes
+    start = len(head)
+    end = start + (size + -size % 3) // 3 * 4
+    encoded = _decode_rows(rows[:, start:end], size)
+    if encoded is None or not _all_are(rows[:, :start], head):
+        return None
+    times_ms = None
+    if not _all_are(rows[:, end:], _TAIL):
+        times_ms = _read_times(rows[:, end:])
+        if times_ms is None or (near is not None and near.far(times_ms)):
+            return None
+    reports, valid = spec.mechanism.decode(encoded)
+    return ReportLines(reports, times_ms) if valid.all() else None
+
+
+def _all_are(texts: Texts, text: bytes) -> bool:
+    return texts.shape[1] == len(text) and bool((texts == _texts(text)).all())
+
+
+def _read_times(texts: Texts) -> Integers | None:
+    """Return the times that follow the reports of lines; None if any line goes on otherwise."""
+    start, end = len(_TIME_HEAD), texts.shape[1] - len(_TAIL)
+    if start >= end or not (
+        _all_are(texts[:, :start], _TIME_HEAD) and _all_are(texts[:, end:], _TAIL)
+    ):
+        return None
+    times, which = np.unique(
+        np.ascontiguousarray(texts[:, start:end]).view(f"S{end - start}")[:, 0],
+        return_inverse=True,
+    )
+    try:
+        read = [parse_time(time.decode("ascii")) for time in times.tolist()]
+    except ValueError:
+        return None
+    return np.array(read, dtype=np.int64)[which]
 
 
 def _parse_line(text: bytes, spec: CollectionSpec) -> tuple[bytes, int | None]:
