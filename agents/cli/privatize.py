@@ -8,6 +8,7 @@ import numpy as np
 
 from ldpstream.agents.cli.terminal.common import (
     CHUNK,
+    collect_rarely,
     config_option,
     load_collection,
     refuse_one_report,
@@ -47,6 +48,7 @@ def privatize(
         return
     spending.refuse()
     spec = collection.spec
+    collect_rarely()
     for chunk in read_values(values, spec.domain, reading, chunk=CHUNK):
         reports = spec.mechanism.privatize(chunk.indices)
         sys.stdout.buffer.write(write_reports(spec, reports, chunk.times_ms))

@@ -1,5 +1,6 @@
 """What several commands share: options, the configuration and its collections, refusals."""
 
+import gc
 import sys
 from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeVar
@@ -20,6 +21,15 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 _SHARD_VARIABLE: Final = "LDPSTREAM_SHARD"
 CHUNK: Final = 100_000
 """Lines that are read and processed at once."""
+
+
+def collect_rarely() -> None:
+    """Have garbage collected rarely: a command that reads many lines makes objects, but no cycles.
+
+    Otherwise all rows of a chunk would be looked at again and again.
+    """
+    gc.freeze()
+    gc.set_threshold(CHUNK)
 
 
 def config_option(command: Command) -> Command:
