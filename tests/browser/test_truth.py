@@ -54,6 +54,7 @@ TABLES: dict[str, dict[str, Any]] = {
         },
     },
     "grown": {**_EACH, "domain": _MODES},
+    "rising": {**_EACH, "domain": _MODES},
     "people": {
         **_EACH,
         "mechanism": "randomized-response",
@@ -67,11 +68,15 @@ async def pipeline() -> Pipeline:
     """Give collections of 26 minutes; one partition of `stuck` has been silent since the first."""
     pipeline = serve_collections(TABLES)
     pipeline.clock = stopped_clock(NOW)
-    few, stuck, ages, plane, districts, grown, people = pipeline.collections.values()
+    few, stuck, ages, plane, districts, grown, rising, people = pipeline.collections.values()
     for minute in range(26):
         times = [START_MS + minute * MINUTE_MS] * 100
         few.report(0, ["walk"] * 60 + ["bus"] * 40, times_ms=times, seed=minute)
         stuck.report(0, ["walk"] * 100, times_ms=times, seed=minute)
+        if 1 < minute:
+            walking = 180 if minute < 14 else 240
+            labels = ["walk"] * walking + ["bus"] * (400 - walking)
+            rising.report(0, labels, times_ms=times * 4, seed=minute)
         if minute < 2:
             stuck.report(1, ["walk"] * 100, times_ms=times, seed=100 + minute)
         if 22 < minute < 25:
@@ -81,6 +86,7 @@ async def pipeline() -> Pipeline:
     for minute, walking in ((24, 800), (25, 1_180)):
         labels = ["walk"] * walking + ["bus"] * (2_000 - walking)
         grown.report(0, labels, times_ms=[START_MS + minute * MINUTE_MS] * 2_000, seed=minute)
+    rising.close(START_MS + 26 * MINUTE_MS)
     grown.close(START_MS + 26 * MINUTE_MS)
     for one in (few, ages, plane, districts):
         one.close(START_MS + 25 * MINUTE_MS)
@@ -246,3 +252,40 @@ async def test_change_is_judged_of_the_population_and_missed_by_no_added_half_wi
     await open_view(page, url, "districts", "values", newest)
     await expect(page.locator("#values-sum")).to_contain_text("No difference is shown for any")
     await expect(page.locator("#bounds")).to_contain_text("of the population, with sampling error")
+
+
+async def test_a_span_dragged_on_the_strip_tells_what_single_windows_do_not(
+    page: Page, url: str
+) -> None:
+    """Of `rising` 45% walk in twelve windows, and 60% in the twelve after them."""
+    await open_view(page, url, "rising", "values", "&window=&compare=before")
+    said, bounds = page.locator("#values-sum"), page.locator("#bounds")
+    await expect(said).to_contain_text("No difference is shown for any")
+    bars = page.locator("#strip span")
+    await expect(bars).to_have_count(24)
+    await bars.nth(12).hover()
+    await page.mouse.down()
+    await bars.nth(23).hover()
+    await page.mouse.up()
+    await expect(said).to_contain_text("walk rose")
+    await expect(bounds).to_contain_text("of the newest window alone")
+    await expect(page.locator("#strip .shown")).to_have_count(12)
+    await expect(page.locator("#strip .compared")).to_have_count(12)
+    span = ("2026-11-21T10:14:00Z", "2026-11-21T10:26:00Z")
+    assert await page.input_value("#window") == "/".join(span)
+    before = {"before_start": "2026-11-21T10:02:00Z", "before_end": span[0]}
+    judged = await ask(url, "rising/change", start=span[0], end=span[1], top="all", **before)
+    shown = {row[0]: row[-2] for row in await rows(page, "#value-rows")}
+    assert shown["walk"] == judged["values"][0]["change"] > 0.05
+    await page.reload()
+    await expect(said).to_contain_text("walk rose")
+    # The period before it, as long, and presets.
+    await page.click("#older")
+    await expect(page.locator("#strip .shown")).to_have_count(12)
+    await expect(said).to_contain_text("Nothing is compared: ")
+    await page.select_option("#window", "hour")
+    await expect(page.locator("#strip .shown")).to_have_count(24)
+    await expect(page.locator("#n")).to_have_text("9,600")
+    await page.click("#tab-time")
+    await expect(page.locator("#window-rows tbody tr")).to_have_count(24)
+    assert "window=hour" in page.url

@@ -108,7 +108,8 @@ async function refresh(current) {
   ]);
   if (!current()) return;
   const compares = view.compares?.(collection) ?? false;
-  const window = pickWindow(windows);
+  const window = await pickWindow(collection, windows);
+  if (!current()) return;
   select("compare").disabled = !compares;
   const controls = document.querySelector(`#${view.id} .controls`);
   const part = element("compare-part");

@@ -82,7 +82,8 @@ export function stateOf(known) {
  */
 export function windowStateOf(shown, final, withheld) {
   const newest = shown.windows.findLast((one) => one.final);
-  const hindered = final && shown.window !== newest ? null : hindrance(shown);
+  const older = shown.window.window.end !== newest?.window.end;
+  const hindered = final && older ? null : hindrance(shown);
   if (hindered && !(withheld && hindered.word === "Behind")) return hindered;
   return { word: withheld ? "Withheld" : final ? "Final" : "Open", said: "" };
 }

@@ -3,6 +3,7 @@
 
 import { element, make, say } from "./dom.js";
 import { clockText, countText, spanTextUtc } from "./format.js";
+import { isWithin } from "./periods.js";
 
 /** @typedef {import("./types.js").Shown} Shown */
 /** @typedef {import("./types.js").WindowState} WindowState */
@@ -16,20 +17,26 @@ const TITLES = { open: "open", final: "final", withheld: "too few to be shown by
  * @param {Shown} shown
  */
 export function drawStrip({ collection, windows, window, compared }) {
-  const from = Math.max(0, Math.min(windows.length - MOST, windows.indexOf(window) - MOST / 2));
+  const newest = windows.findLastIndex((one) => isWithin(one.window, window.window));
+  const from = Math.max(0, Math.min(windows.length - MOST, newest - MOST / 2));
   const some = windows.slice(from, from + MOST);
   const most = Math.max(1, ...some.map(({ n }) => n));
   const strip = element("strip");
   some.forEach((one, place) => {
     const bar = strip.children[place] ?? strip.appendChild(make("span", {}));
     const state = !one.final ? "open" : one.n < collection.minimum ? "withheld" : "final";
-    const chosen = one === window ? " shown" : one === compared ? " compared" : "";
+    const chosen = isWithin(one.window, window.window)
+      ? " shown"
+      : isWithin(one.window, compared?.window)
+        ? " compared"
+        : "";
     Object.assign(bar, {
       className: `${state}${chosen}`,
       title: `${spanTextUtc(one.window)}: ${countText(one.n)} reports, ${TITLES[state]}`,
     });
     const { dataset, style } = /** @type {HTMLElement} */ (bar);
     dataset.to = one.window.start;
+    dataset.end = one.window.end;
     style.setProperty("--height", `${(100 * one.n) / most}%`);
   });
   while (strip.children.length > some.length) strip.lastElementChild?.remove();

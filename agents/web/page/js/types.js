@@ -175,7 +175,7 @@
 
 /** @typedef {{partition: number, owned: boolean, lag: number | null, watermark: string | null, idle: boolean, counted: number, late: number, rejected: Record<string, number>, wait: string | null}} PartitionStatus */
 /** @typedef {{counted: number, late: number, rejected: number, lost_offsets: number, problems: string[], stopped: boolean, ready: boolean, other_sizes: string[], partitions: PartitionStatus[]}} Status */
-/** @typedef {{window: Span, n: number, late: number, final: boolean, published: boolean}} WindowState */
+/** @typedef {{window: Span, n: number, late: number, final: boolean, published: boolean, period?: boolean}} WindowState With `period`, several. */
 
 /**
  * @typedef {object} Shown What all views are drawn from.

@@ -1,11 +1,22 @@
-// Which window is shown: the newest final one, the one that is still open, or the one in the URL.
+// Which window or period is shown: the newest final window, the one that is still open, or that in
+// the URL.
 
 import { ask, collectionPath } from "./api.js";
 import { choose, chosen } from "./choices.js";
 import { element, offer, say, select } from "./dom.js";
 import { spanText } from "./format.js";
+import {
+  earlierOf,
+  earlierOptions,
+  isPeriod,
+  nextTo,
+  periodName,
+  periodOf,
+  periodOptions,
+} from "./periods.js";
 import { COMPARE, onKeys } from "./shell/keys.js";
 
+/** @typedef {import("./types.js").Collection} Collection */
 /** @typedef {import("./types.js").WindowState} WindowState */
 
 const LIVE = "live";
@@ -51,34 +62,70 @@ export async function windowsOf(name) {
 }
 
 /**
- * Offer the windows, and return the one to show: an open one only if it is asked for, or if none is
- * final yet.
+ * Offer the windows and periods, and return the one to show: an open one only if it is asked for, or
+ * if none is final yet.
  *
+ * @param {Collection} collection
  * @param {WindowState[]} windows Oldest first.
- * @returns {WindowState | undefined}
+ * @returns {Promise<WindowState | undefined>}
  */
-export function pickWindow(windows) {
+export async function pickWindow(collection, windows) {
   const newest = windows.at(-1);
   const wanted = chosen("window");
   const final = windows.findLast((one) => one.final) ?? newest;
+  const period = isPeriod(wanted) ? await periodOf(collection.name, wanted, windows) : undefined;
   const asked = wanted === LIVE ? newest : windows.find((one) => keyOf(one) === wanted);
-  const shown = asked ?? final;
+  const shown = period ?? asked ?? final;
   /** @type {[string, string][]} */
   const options = [...windows]
     .reverse()
     .map((one) => [keyOf(one), `${spanText(one.window)}${one.final ? "" : " · open"}`]);
-  offer(select("window"), [["", "newest final"], [LIVE, "live, still open"], ...options], wanted);
-  const at = shown ? windows.indexOf(shown) : 0;
-  /** @type {HTMLButtonElement} */ (element("older")).disabled = at <= 0;
-  /** @type {HTMLButtonElement} */ (element("newer")).disabled = at >= windows.length - 1;
+  const periods = periodOptions(collection);
+  if (period && !periods.some(([name]) => name === wanted)) {
+    periods.unshift([wanted, spanText(period.window)]);
+  }
+  /** @type {[string, string][]} */
+  const first = [
+    ["", "newest final"],
+    [LIVE, "live, still open"],
+  ];
+  offer(select("window"), [...first, ...periods, ...options], wanted);
   say(
     element("instead"),
-    wanted && !asked ? `The window of ${wanted} is not kept: showing the newest final one.` : "",
+    wanted && !period && !asked
+      ? `The window of ${wanted} is not kept: showing the newest final one.`
+      : "",
   );
   offerCompared(windows, shown);
-  element("older").dataset.to = at > 0 ? keyOf(windows[at - 1]) : "";
-  element("newer").dataset.to = at < windows.length - 1 ? keyOf(windows[at + 1]) : "";
+  const [older, newer] = shown ? besides(windows, shown) : ["", ""];
+  for (const [id, to] of [
+    ["older", older],
+    ["newer", newer],
+  ]) {
+    const button = /** @type {HTMLButtonElement} */ (element(id));
+    button.disabled = !to;
+    button.dataset.to = to;
+  }
   return shown;
+}
+
+/**
+ * The windows before and after the one that is shown, or periods as long as it.
+ *
+ * @param {WindowState[]} windows
+ * @param {WindowState} shown
+ */
+function besides(windows, shown) {
+  const at = windows.indexOf(shown);
+  if (!shown.period) {
+    return [at - 1, at + 1].map((place) => (windows[place] ? keyOf(windows[place]) : ""));
+  }
+  const ends = [windows[0], windows[windows.length - 1]].map(keyOf).map(Date.parse);
+  const [before, after] = [nextTo(shown.window, -1), nextTo(shown.window, 1)];
+  return [
+    Date.parse(before.end) > ends[0] ? periodName(before) : "",
+    Date.parse(after.start) <= ends[1] ? periodName(after) : "",
+  ];
 }
 
 /**
@@ -86,45 +133,86 @@ export function pickWindow(windows) {
  * @param {WindowState | undefined} shown
  */
 function offerCompared(windows, shown) {
+  const wanted = chosen("compare");
   /** @type {[string, string][]} */
   const options = windows
     .filter((one) => one.final && one !== shown)
     .reverse()
     .map((one) => [keyOf(one), spanText(one.window)]);
-  if (shown && beforeOf(windows, shown)) options.unshift([BEFORE, "the window before"]);
-  offer(select("compare"), [["", "nothing"], ...options], chosen("compare"));
+  if (shown) options.unshift(...earlierOptions(shown.window));
+  if (shown && beforeOf(windows, shown)) {
+    options.unshift([BEFORE, `the ${shown.period ? "period" : "window"} before`]);
+  }
+  if (shown && isPeriod(wanted)) {
+    options.unshift([wanted, spanText(earlierOf(wanted, shown, windows)?.window ?? shown.window)]);
+  }
+  offer(select("compare"), [["", "nothing"], ...options], wanted);
 }
 
 /**
- * @param {WindowState[]} windows Oldest first.
- * @param {WindowState} shown
- */
-const beforeOf = (windows, shown) =>
-  windows.findLast((one) => one.final && Date.parse(keyOf(one)) < Date.parse(keyOf(shown)));
-
-/**
- * The window to compare with, if any.
+ * The newest final window that ends before another span begins.
  *
  * @param {WindowState[]} windows Oldest first.
  * @param {WindowState} shown
  */
+const beforeOf = (windows, { window }) =>
+  windows.findLast((one) => one.final && Date.parse(one.window.end) <= Date.parse(window.start));
+
+/**
+ * The window or the period to compare with, if any.
+ *
+ * @param {WindowState[]} windows Oldest first.
+ * @param {WindowState} shown
+ * @returns {WindowState | undefined}
+ */
 export function comparedWindow(windows, shown) {
   const wanted = chosen("compare");
   if (!wanted) return undefined;
-  if (wanted !== BEFORE) return windows.find((one) => keyOf(one) === wanted && one !== shown);
-  return beforeOf(windows, shown);
+  const earlier = earlierOf(wanted, shown, windows);
+  if (earlier || wanted === BEFORE) return earlier ?? beforeOf(windows, shown);
+  return windows.find((one) => keyOf(one) === wanted && one !== shown);
+}
+
+/** Dragging over bars of the strip shows the span from the first to the last of them. */
+function startDragging(/** @type {(span: string) => void} */ dragged) {
+  const strip = element("strip");
+  /** @param {Event} event @returns {HTMLElement | null} */
+  const barOf = ({ target }) => /** @type {Element} */ (target).closest("#strip span");
+  /** @type {HTMLElement | null} */
+  let first = null;
+  strip.addEventListener("pointerdown", (event) => (first = barOf(event)));
+  strip.addEventListener("pointerover", (event) => {
+    const last = event.buttons ? barOf(event) : null;
+    if (!first || !last) return;
+    const bars = [...strip.children];
+    const [from, to] = [first, last].map((one) => bars.indexOf(one)).sort((a, b) => a - b);
+    bars.forEach((bar, at) => bar.classList.toggle("dragged", from <= at && at <= to));
+  });
+  addEventListener("pointerup", (event) => {
+    const some = /** @type {HTMLElement[]} */ ([...strip.querySelectorAll(".dragged")]);
+    for (const bar of some) bar.classList.remove("dragged");
+    if (first && some.length > 1 && strip.contains(/** @type {Node} */ (event.target))) {
+      const [start, end] = [some[0].dataset.to, some[some.length - 1].dataset.end];
+      dragged(periodName({ start: `${start}`, end: `${end}` }));
+    }
+    first = null;
+  });
 }
 
 /** @param {() => void} changed */
 export function startWindows(changed) {
+  /** @param {string | undefined} to */
+  const show = (to) => {
+    if (!to) return;
+    choose({ window: to });
+    changed();
+  };
   for (const id of ["older", "newer", "strip"]) {
-    element(id).addEventListener("click", ({ target }) => {
-      const { to } = /** @type {HTMLElement} */ (target).dataset;
-      if (!to) return;
-      choose({ window: to });
-      changed();
-    });
+    element(id).addEventListener("click", ({ target }) =>
+      show(/** @type {HTMLElement} */ (target).dataset.to),
+    );
   }
+  startDragging(show);
   onKeys(document, COMPARE, () => {
     const list = select("compare");
     const before = [...list.options].some(({ value }) => value === BEFORE);

@@ -3,6 +3,7 @@
 import { askedFirst, headersFor, token } from "../api.js";
 import { addressOf } from "../choices.js";
 import { element, say } from "../dom.js";
+import { periodName } from "../periods.js";
 import { CLOSE, onKeys } from "./keys.js";
 import { colour } from "../theme.js";
 import { csvOf, shownLines } from "../views/time-file.js";
@@ -105,8 +106,8 @@ export function offerSharing({ collection, window, compared }, view) {
   here = {
     collection: collection.name,
     attribute: collection.attribute,
-    window: window.window.start,
-    compare: compared?.window.start,
+    window: window.period ? periodName(window.window) : window.window.start,
+    compare: compared && (compared.period ? periodName(compared.window) : compared.window.start),
     view,
   };
   element("downloads").hidden = view === "time" ? shownLines().length === 0 : !askedFirst();

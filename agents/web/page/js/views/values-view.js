@@ -49,7 +49,7 @@ const showsAreas = (collection) => chosen("top") === AREAS && offersAreas(collec
  * @param {() => boolean} current
  * @returns {Promise<Estimate>}
  */
-async function update({ collection, window, compared, method }, current) {
+async function update({ collection, windows, window, compared, method }, current) {
   const merged = showsAreas(collection);
   const top = (chosen("top") !== AREAS && chosen("top")) || defaultTop(collection);
   if (!merged) select("top").value = top;
@@ -62,13 +62,15 @@ async function update({ collection, window, compared, method }, current) {
   ];
   const own = asked(merged ? "0" : top);
   if (merged) own.push(["areas", "true"]);
-  /** @type {[Estimate, Estimate | null, ChangeAnswer | null]} */
-  const [estimate, then, answer] = await Promise.all([
+  const newest = windows.findLast((one) => one.final);
+  /** @type {[Estimate, Estimate | null, ChangeAnswer | null, Estimate | null]} */
+  const [estimate, then, answer, alone] = await Promise.all([
     ask(estimatePath(collection.name, window.window, own)),
     compared ? ask(estimatePath(collection.name, compared.window, asked("all"))) : null,
     compared ? askChange(collection, window.window, compared.window, method) : null,
+    window.period && newest ? ask(estimatePath(collection.name, newest.window, own)) : null,
   ]);
-  if (current() && !estimate.withheld) draw(estimate, collection, then, answer);
+  if (current() && !estimate.withheld) draw(estimate, collection, then, answer, alone);
   return estimate;
 }
 
@@ -77,8 +79,9 @@ async function update({ collection, window, compared, method }, current) {
  * @param {Shown["collection"]} collection
  * @param {Estimate | null} then Of the compared window.
  * @param {ChangeAnswer | null} answer
+ * @param {Estimate | null} alone Of the newest window, if a period is shown.
  */
-function draw(estimate, collection, then, answer) {
+function draw(estimate, collection, then, answer, alone) {
   const { ranges = [], linear = [], quantiles = [], areas, final } = estimate;
   const { domain } = collection;
   const listed = [...(estimate.distribution ?? [])];
@@ -103,7 +106,8 @@ function draw(estimate, collection, then, answer) {
   say(
     element("bounds"),
     boundsText(estimate, `for all ${all} together`) +
-      (changes && answer ? ` ${changeBoundsText(answer)}` : ""),
+      (changes && answer ? ` ${changeBoundsText(answer)}` : "") +
+      gainText(estimate, alone),
   );
   say(element("forged-note"), forgeryText(estimate));
   const table = tableOf("value-rows");
@@ -118,6 +122,20 @@ function draw(estimate, collection, then, answer) {
   element("quantiles").hidden = quantiles.length === 0;
   fillQuantiles(tableOf("quantile-rows"), quantiles, domain, told);
   drawPriors(estimate);
+}
+
+/**
+ * @param {Estimate} whole Of a period.
+ * @param {Estimate | null} alone Of one of its windows.
+ */
+function gainText(whole, alone) {
+  const [all, one] = [whole, alone].map((each) => {
+    const widths = (each?.distribution ?? []).map(({ low, high }) => (high ?? 0) - (low ?? 0));
+    return widths.sort((a, b) => a - b)[Math.floor(widths.length / 2)];
+  });
+  if (!all || !one) return "";
+  const [now, then] = [all, one].map((width) => tickText(50 * width, "", 2));
+  return ` Bounds are some ±${now} points, and ±${then} of the newest window alone.`;
 }
 
 /** @param {Estimate} estimate What forged reports can do to any of its shares. */
