@@ -18,7 +18,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from ldpstream import __version__
-from ldpstream.agents.cli.keys import page
+from ldpstream.agents.cli.configuration import page
 from ldpstream.agents.cli.main import COMMANDS, find_command
 from ldpstream.agents.edge.gateway_app import GatewayMetrics
 from ldpstream.agents.engine.gauges import PipelineCollector

@@ -44,11 +44,16 @@ COMMANDS: Final = {
     "demo": "Run a broker, a worker, simulated devices and the page in one go.",
 }
 """What each command does, in the order of use."""
+_MODULES: Final = {
+    **dict.fromkeys(("init", "keys", "check", "spec"), "configuration"),
+    **dict.fromkeys(("worker", "gateway", "devbroker", "demo"), "processes"),
+}
+"""The modules of commands that have none of their name."""
 
 
 def find_command(name: str) -> click.Command:
-    """Import a command: `NAME` in the module `ldpstream.agents.cli.NAME`."""
-    command = getattr(import_module(f"ldpstream.agents.cli.{name}"), name)
+    """Import a command: `NAME` in `ldpstream.agents.cli.NAME`, or in its module of `_MODULES`."""
+    command = getattr(import_module(f"ldpstream.agents.cli.{_MODULES.get(name, name)}"), name)
     assert isinstance(command, click.Command)
     return command
 

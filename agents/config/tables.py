@@ -32,8 +32,7 @@ from ldpstream.agents.config.durations import (
 from ldpstream.agents.config.errors import key_path, refused
 from ldpstream.agents.config.gateway import GatewayConfig
 from ldpstream.agents.config.hosts import BROKERS_EXPECTED, are_brokers
-from ldpstream.agents.config.query.options import SETTINGS, TOP_LIMIT, Projection
-from ldpstream.agents.config.query.settings import Unit
+from ldpstream.agents.config.query.options import SETTINGS, TOP_LIMIT, Projection, Unit
 from ldpstream.agents.config.serving import Table
 from ldpstream.agents.config.worker import Name, WorkerConfig
 from ldpstream.agents.state.calendar import Weekday, time_zone, zones_are_known

@@ -39,10 +39,9 @@ import numpy as np
 
 from ldpstream.estimators.design.cone import Cone, DesignError, LipCone, scaled
 from ldpstream.estimators.design.exchangeable import SymmetricOptimum, symmetric_optimum
-from ldpstream.estimators.design.master import Master, judge, solve, thin
+from ldpstream.estimators.design.master import Found, Master, judge, search, search_all, solve, thin
 from ldpstream.estimators.design.pair_cone import PairCone, closed
 from ldpstream.estimators.design.relaxation import largest_mean
-from ldpstream.estimators.design.search import Found, search, search_all
 from ldpstream.estimators.design.tree_cone import TreeCone
 from ldpstream.mechanisms.base.arrays import Floats, Integers
 from ldpstream.mechanisms.families.matrix.strategy import WORKLOADS

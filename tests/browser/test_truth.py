@@ -73,7 +73,7 @@ async def pipeline() -> Pipeline:
         times = [START_MS + minute * MINUTE_MS] * 100
         few.report(0, ["walk"] * 60 + ["bus"] * 40, times_ms=times, seed=minute)
         stuck.report(0, ["walk"] * 100, times_ms=times, seed=minute)
-        if 1 < minute:
+        if minute > 1:
             walking = 180 if minute < 14 else 240
             labels = ["walk"] * walking + ["bus"] * (400 - walking)
             rising.report(0, labels, times_ms=times * 4, seed=minute)

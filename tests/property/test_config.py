@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ldpstream.agents.cli.init import TEMPLATE
+from ldpstream.agents.cli.configuration import TEMPLATE
 from ldpstream.agents.config import ConfigError, load_config, read_config
 from ldpstream.agents.config.query.options import EstimateOptions
 from ldpstream.mechanisms.base.times import parse_time

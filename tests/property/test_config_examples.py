@@ -10,7 +10,7 @@ from typing import Any, Final
 import jsonschema
 import pytest
 
-from ldpstream.agents.cli.keys import json_schema
+from ldpstream.agents.cli.configuration import json_schema
 from ldpstream.agents.config import load_config
 from ldpstream.agents.config.tables import EXAMPLES, toml
 from tests.pages import ROOT

@@ -6,8 +6,7 @@ import jsonschema
 import pytest
 from click.testing import CliRunner
 
-from ldpstream.agents.cli.init import EMBEDDED, TEMPLATE
-from ldpstream.agents.cli.keys import json_schema, keys, page
+from ldpstream.agents.cli.configuration import EMBEDDED, TEMPLATE, json_schema, keys, page
 from tests.property.configs import refusal, with_keys
 
 CHECK = jsonschema.Draft202012Validator(json_schema()).validate

@@ -6,8 +6,7 @@ from typing import Any, Literal, TypeVar
 import click
 
 from ldpstream.agents.cli.terminal.errors import Refused
-from ldpstream.agents.config.query.options import SETTINGS
-from ldpstream.agents.config.query.settings import Setting
+from ldpstream.agents.config.query.options import SETTINGS, Setting
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Form = Literal["table", "json", "csv", "plot"]

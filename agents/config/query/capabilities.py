@@ -10,9 +10,9 @@ from ldpstream.agents.config.query.options import (
     EstimateOptions,
     EstimateRequest,
     Projection,
+    Setting,
 )
 from ldpstream.agents.config.query.queries import BoxRequest, name_block
-from ldpstream.agents.config.query.settings import Setting
 from ldpstream.estimators.bounds.options import ANYTIME, FALLBACK
 from ldpstream.estimators.likelihood.mechanisms import SUPPORTED, has_likelihood
 from ldpstream.estimators.projection import CORRELATED

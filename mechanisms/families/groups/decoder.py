@@ -16,7 +16,7 @@ import numpy as np
 from ldpstream.mechanisms.base.arrays import Floats, Indices, Integers
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.design.decoder import DesignDecoder
-from ldpstream.mechanisms.families.subset.decoder import SubsetDecoder
+from ldpstream.mechanisms.families.subset.subsets import SubsetDecoder
 from ldpstream.mechanisms.interface.decoder import (
     ROUNDING,
     Decoded,

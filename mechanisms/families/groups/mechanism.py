@@ -59,9 +59,13 @@ from ldpstream.mechanisms.families.groups.designs import (
     choose_designs,
 )
 from ldpstream.mechanisms.families.groups.settings import read_groups
-from ldpstream.mechanisms.families.subset.decoder import SubsetDecoder
 from ldpstream.mechanisms.families.subset.selection import SubsetReports
-from ldpstream.mechanisms.families.subset.subsets import SubsetLayout, Subsets, draw_subsets
+from ldpstream.mechanisms.families.subset.subsets import (
+    SubsetDecoder,
+    SubsetLayout,
+    Subsets,
+    draw_subsets,
+)
 from ldpstream.mechanisms.interface.chain import BlockChain, Chain, blend_of, read_larger
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Reports
 from ldpstream.mechanisms.interface.settings import Settings

@@ -41,13 +41,15 @@ from ldpstream.mechanisms.exact.entropy import Entropy
 from ldpstream.mechanisms.families.matrix.decoder import MatrixDecoder
 from ldpstream.mechanisms.families.matrix.noise import (
     LaplaceRows,
+    RealisedRows,
+    RowCodec,
     channel_of_rows,
     disclosed_pair,
+    realise,
     refuse_many,
     worst_ratios,
 )
 from ldpstream.mechanisms.families.matrix.pairs import ProtectedPairs
-from ldpstream.mechanisms.families.matrix.rows import RealisedRows, RowCodec, realise
 from ldpstream.mechanisms.families.matrix.strategy import (
     MAX_VALUES,
     STRATEGIES,

@@ -29,9 +29,9 @@ from ldpstream.mechanisms.channels.permanent_draw import Blend
 from ldpstream.mechanisms.exact.dyadic import budget
 from ldpstream.mechanisms.exact.entropy import Entropy, bernoulli_each, bernoulli_rational
 from ldpstream.mechanisms.families.block.mechanism import BlockMechanism
-from ldpstream.mechanisms.families.subset.decoder import SubsetDecoder
 from ldpstream.mechanisms.families.subset.subsets import (
     Payload,
+    SubsetDecoder,
     SubsetLayout,
     Subsets,
     best_subsets,

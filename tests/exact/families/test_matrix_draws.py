@@ -5,7 +5,7 @@ import pytest
 
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.matrix.matrix import Matrix
-from ldpstream.mechanisms.families.matrix.rows import RowCodec
+from ldpstream.mechanisms.families.matrix.noise import RowCodec
 from ldpstream.mechanisms.families.matrix.strategy import Strategy
 from ldpstream.mechanisms.policies.metric import MetricPolicy
 from ldpstream.mechanisms.policies.policy import BlockPolicy

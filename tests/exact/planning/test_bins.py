@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ldpstream.agents.cli.init import TEMPLATE
+from ldpstream.agents.cli.configuration import TEMPLATE
 from ldpstream.agents.cli.plans.bins import bins_warnings, recommend_bins
 from ldpstream.agents.config import load_config
 from ldpstream.estimators.planning.bins import recommended_bins
