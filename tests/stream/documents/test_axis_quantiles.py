@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ldpstream.agents.cli.python.collections import define_collection
 
+from ldpstream.agents.cli.python.reports import define_collection
 from ldpstream.agents.document.build import build_document
 from ldpstream.agents.document.flat import document_rows
 from ldpstream.agents.document.model import EstimateDocument
