@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
 
 from ldpstream.mechanisms import CollectionSpec
 from ldpstream.mechanisms.domains.attributes import Attributes
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.exact.entropy import WORD
+from ldpstream.mechanisms.families.design.mechanism import RandomizedResponse
 from ldpstream.mechanisms.families.l1.bits import L1Bits
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from ldpstream.mechanisms.families.matrix.matrix import Matrix
