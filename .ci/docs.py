@@ -24,6 +24,7 @@ PAGES = (
     "clients/javascript/example/**/*",
     "agents/web/page/vendor/README.md",
 )
+HOOKS = ("formulas.py", "redirects.py", "glossary.py")
 _NUMBERS = re.compile(r"^( *```text) numbers$", re.MULTILINE)
 """Tells a test that numbers may differ; Markdown would take it for no fence at all."""
 
@@ -71,7 +72,7 @@ def main(tools: Path, site: Path, build: Path = ROOT / "build") -> None:
         "site_name": f"ldpstream {__version__}",
         "docs_dir": str(build / "pages"),
         "site_dir": str(site.resolve() / __version__),
-        "hooks": [str(ROOT / ".ci" / name) for name in ("formulas.py", "redirects.py")],
+        "hooks": [str(ROOT / ".ci" / name) for name in HOOKS],
     }
     # JSON is YAML. Without --quiet, which hides warnings from --strict as well.
     (build / "mkdocs.yml").write_text(json.dumps(settings))
