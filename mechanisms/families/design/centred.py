@@ -6,7 +6,7 @@ it: `h_w(y) = mean + step sum_(x supported by y) u_x`. This is without bias for 
 whole block is exact, and values have less noise than by the decoder of `DesignDecoder`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Final
 
@@ -33,17 +33,13 @@ class CentredDesign:
 
     def __init__(self, design: SymmetricDesign, incidence: Incidence, size: int) -> None:
         self._design, self._size = design, size
-        self._to_values, self._to_reports = incidence.to_values, incidence.to_reports
-        self._step = float(1 / design.support.gap)
+        self.to_values, self._to_reports = incidence.to_values, incidence.to_reports
+        self.step, self.low = float(1 / design.support.gap), float(design.support.low)
         values = (np.arange(design.order) < size).astype(np.int64)
         self._load: Indices = self._to_reports(values[None])[0].astype(np.int64)
-        self._unsupported: Floats = (1.0 - self._step * self._load) / size
+        self._unsupported: Floats = (1.0 - self.step * self._load) / size
         alike = design.order == size
-        self.moved: Floats = self._unsupported - (self._unsupported if alike else self._low)
-
-    @property
-    def _low(self) -> float:
-        return float(self._design.support.low)
+        self.moved: Floats = self._unsupported - (self._unsupported if alike else self.low)
 
     @cached_property
     def ends(self) -> Floats:
@@ -60,12 +56,12 @@ class CentredDesign:
             for level in order[:_MOST_LEVELS].tolist():
                 found[end][left] = level
                 reached = load >= level if end == 0 else load <= level
-                supporting = self._to_values(reached[None].astype(np.int64))[0, : self._size]
+                supporting = self.to_values(reached[None].astype(np.int64))[0, : self._size]
                 left &= np.stack([supporting == 0, reached.sum() == supporting])
                 if not left.any():
                     break
-        ends = (1.0 - self._step * found) / self._size
-        ends[:, 0] += self._step
+        ends = (1.0 - self.step * found) / self._size
+        ends[:, 0] += self.step
         return np.stack([ends[0].min(axis=0), ends[1].max(axis=0)])
 
     @cached_property
@@ -76,9 +72,9 @@ class CentredDesign:
         reports that support x'. A depends on the loads of the reports that support both values;
         of many values only the least and the largest possible sum of these is known.
         """
-        design, size, step, load = self._design, self._size, self._step, self._load
+        design, size, step, load = self._design, self._size, self.step, self._load
         squares = self._unsupported**2
-        of_value = self._to_values(squares[None])[0, :size]
+        of_value = self.to_values(squares[None])[0, :size]
         added = step**2 * design.inside + 2.0 * step * self._supported_sum
         unlikely = float(design.unlikely) * (float(squares.sum()) + added)
         gain = float(design.likely - design.unlikely)
@@ -105,12 +101,12 @@ class CentredDesign:
         """The sum of `_unsupported` over the reports that support a value, any one."""
         design = self._design
         loads = design.inside + (self._size - 1) * design.overlap
-        return (design.inside - self._step * loads) / self._size
+        return (design.inside - self.step * loads) / self._size
 
     @property
     def uniform_moment(self) -> float:
         """The mean of `h_x^2` over uniform reports."""
-        step, inside = self._step, self._design.inside
+        step, inside = self.step, self._design.inside
         every = float((self._unsupported**2).sum()) + step**2 * inside
         return (every + 2.0 * step * self._supported_sum) / self._design.order
 
@@ -126,52 +122,73 @@ class CentredDecoder(DesignDecoder):
         each = zip(layout.designs, incidences, sizes, strict=True)
         self._centred = [CentredDesign(*one) for one in each]
         self._is_moved = np.array([one.moved.any() for one in self._centred])
-        self._moved = np.zeros(layout.outputs)
-        for kind, one in enumerate(self._centred):
-            if one.moved.any():
-                starts = layout.starts[kinds == kind]
-                self._moved[starts[:, None] + np.arange(one.moved.size)] = one.moved
         first = np.cumsum([0, *sizes[:-1]])
         self._row: Indices = first[self._kind(slice(None))] + blocks.position
+        by_block = np.argsort(blocks.of_value, kind="stable")
+        ends = np.cumsum(blocks.sizes)
+        # Of each kind that is moved: its blocks' reports, and their values, block by block.
+        self._places = {}
+        for kind in np.flatnonzero(self._is_moved).tolist():
+            here, size = kinds == kind, sizes[kind]
+            reports = layout.starts[here][:, None] + np.arange(layout.designs[kind].order)
+            values = by_block[ends[here][:, None] - size + np.arange(size)]
+            self._places[kind] = reports, values
 
     def _of_values(self, table: Callable[[CentredDesign], Floats], at: slice | Integers) -> Floats:
         """Return entries of the kinds' tables `(.., s)` for values of their blocks, `(.., q)`."""
         joined = np.concatenate([table(one) for one in self._centred], axis=-1)
         return np.asarray(joined[..., self._row[at]])
 
-    def _of_blocks(self, vector: Floats) -> Floats:
-        """Return the sum over the reports of the block of each value, `(k,)`."""
-        sums = np.add.reduceat(vector, self._layout.starts)
-        return np.asarray(sums[self._layout.blocks.of_value])
-
     def decode(self, weights: Floats) -> Floats:
-        blocks = self._layout.blocks
-        sums = np.bincount(blocks.of_value, weights, blocks.count)
         decoded: Floats = super().decode(weights)
-        decoded += np.repeat(sums, self._layout.orders) * self._moved
+        for one, reports, values in self._each_moved():
+            decoded[reports] += weights[values].sum(axis=1)[:, None] * one.moved
         return decoded
+
+    def _each_moved(self) -> Iterator[tuple[CentredDesign, Indices, Indices]]:
+        """Yield the designs that are moved, with the reports and the values of their blocks."""
+        for kind, places in self._places.items():
+            yield self._centred[kind], *places
+
+    def _moved_totals(self, statistic: Statistic) -> Floats:
+        """Return the sum of what is moved over the reports of the block of each value, `(k,)`."""
+        sums = np.zeros(self._row.size)
+        for one, reports, values in self._each_moved():
+            sums[values] = (statistic[reports] @ one.moved)[:, None]
+        return sums
+
+    def _moved_moments(self, statistic: Statistic) -> Floats:
+        """Return `sum (h + moved)^2 - h^2` of each value, h being the two-valued decoder."""
+        moments = np.zeros(self._row.size)
+        for one, reports, values in self._each_moved():
+            moved = statistic[reports] * one.moved
+            size = values.shape[1]
+            crossed = one.step * one.to_values(moved)[:, :size]
+            crossed += one.low * moved.sum(axis=1)[:, None]
+            moments[values] = 2.0 * crossed + (moved @ one.moved)[:, None]
+        return moments
 
     def totals(self, statistic: Statistic) -> Floats:
         sums: Floats = super().totals(statistic)
-        sums += self._of_blocks(statistic * self._moved)
+        sums += self._moved_totals(statistic)
         return sums
 
     def second_moments(self, statistic: Statistic) -> Floats:
-        """Return `sum (h + moved)^2`, h being the two-valued decoder."""
-        moved = statistic * self._moved
-        supporting = self._sum(self._to_values, moved)[self._slot(slice(None))]
-        kinds, tables = self._kind(slice(None)), self._tables
-        crossed = tables.step[kinds] * supporting + tables.low[kinds] * self._of_blocks(moved)
-        moments: Floats = super().second_moments(statistic) + 2.0 * crossed
-        moments += self._of_blocks(moved * self._moved)
+        moments: Floats = super().second_moments(statistic)
+        moments += self._moved_moments(statistic)
         return moments
 
     def single_values(self, decoded: Decoded, at: slice | Integers) -> SingleValues:
         if not self._is_moved[self._kind(at)].any():
             return super().single_values(decoded, at)
-        moments = self.second_moments(decoded.statistic)
-        ends = *self.extremes(), *self.noise_extremes()
-        return SingleValues(moments[at], *(column[at] for column in ends))
+        statistic = decoded.statistic
+        shares = decoded.shares - self._moved_totals(statistic)
+        single = super().single_values(Decoded(statistic, shares, decoded.reports), at)
+        moments = single.second_moments + self._moved_moments(statistic)[at]
+        least, largest = self._of_values(lambda one: one.ends, at)
+        own, *others = self.noise_levels(at)
+        quietest, noisiest = np.minimum(own, others[0]), np.maximum(own, others[1])
+        return SingleValues(moments, least, largest, quietest, noisiest)
 
     def extremes(self) -> tuple[Floats, Floats]:
         least, largest = self._of_values(lambda one: one.ends, slice(None))
@@ -190,5 +207,7 @@ class CentredDecoder(DesignDecoder):
         return np.asarray(moments[self._kind(at)])
 
     def output_mass(self, ones: Floats) -> Floats:
-        sizes = np.repeat(self._layout.blocks.sizes, self._layout.orders)
-        return super().output_mass(ones - sizes * self._moved)
+        plain = ones.copy()
+        for one, reports, values in self._each_moved():
+            plain[reports] -= values.shape[1] * one.moved
+        return super().output_mass(plain)
