@@ -98,6 +98,6 @@ def test_impossible_budgets_and_blocks_are_refused(kind: type[DesignMechanism]):
 def test_tables_that_break_the_proof_are_noticed():
     designs = {2: SymmetricDesign(1, 1, 0, 1 << 63), 3: SymmetricDesign(3, 1, 0, 1 << 63)}
     with pytest.raises(ValueError, match="not what their proof assumes"):
-        DesignLayout(Blocks(np.array([0, 0, 1, 1, 1])), designs).check()
+        DesignLayout.by_size(Blocks(np.array([0, 0, 1, 1, 1])), designs).check()
     with pytest.raises(ValueError, match="too large to enumerate"):
         RandomizedResponse(1.0, Blocks.one(2000)).channel()
