@@ -89,16 +89,16 @@ def build(mechanism_id: object, settings: Settings) -> Mechanism:
     """
     known_id = check_id(mechanism_id, settings.path)
     kind = MECHANISMS[known_id]
-    if isinstance(settings.domain, Atoms) and known_id not in REPORTING_ATOMS:
+    on_atoms, weighted = isinstance(settings.domain, Atoms), asks_public(settings)
+    if on_atoms and known_id not in REPORTING_ATOMS:
         what = f"one of {', '.join(REPORTING_ATOMS)}, {_ATOMS_NEED}, got {known_id}"
         raise SpecError(f"{settings.path}.mechanism", what)
-    weighted = asks_public(settings)
     if weighted and known_id in WITHOUT_WEIGHTS:
         raise SpecError(f"{settings.path}.weights", f"no such key with {known_id}")
-    if weighted and isinstance(settings.domain, Atoms):
+    if weighted and on_atoms:
         raise SpecError(f"{settings.path}.weights", 'none with workload = "published"')
     mechanism = PublicWeights.over(kind, settings) if weighted else kind.configure(settings)
-    if isinstance(settings.domain, Atoms) and not _is_uniform(mechanism.policy):
+    if on_atoms and not _is_uniform(mechanism.policy):
         raise SpecError(f"{settings.path}.channel", f"a channel {_ATOMS_NEED}")
     return mechanism
 
