@@ -166,6 +166,14 @@ class BinsPart(Part):
     peak: float = Field(description="The largest density that is expected, in even ones")
 
 
+class AtomsPart(Part):
+    """What reports about nothing but the published queries achieve."""
+
+    atoms: int = Field(description="Sets of values that the published queries tell apart")
+    mechanism: str = Field(description='The best one with `workload = "published"`')
+    error: float = Field(description="Its root mean square standard error over the ranges")
+
+
 class PlanDocument(Part):
     """Mechanisms for one collection's policy, best first."""
 
@@ -182,6 +190,10 @@ class PlanDocument(Part):
     verdict: str = Field(description="The winner, in a few plain sentences")
     bins: BinsPart | None = Field(
         default=None, description="Only for one interval under the l1 metric"
+    )
+    atoms: AtomsPart | None = Field(
+        default=None,
+        description='Only where `workload = "published"` has less error than all mechanisms below',
     )
     optimum: OptimumPart | None = Field(description="Null if it was not searched for")
     order: Number = Field(

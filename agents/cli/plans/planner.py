@@ -12,6 +12,7 @@ import numpy as np
 from ldpstream.agents.cli.plans.bins import bins_sentence, recommend_bins
 from ldpstream.agents.cli.plans.life import plan_life
 from ldpstream.agents.cli.plans.model import (
+    AtomsPart,
     AttributePlan,
     AttributesPlan,
     MechanismPlan,
@@ -28,6 +29,7 @@ from ldpstream.agents.cli.plans.model import (
 from ldpstream.agents.cli.plans.request import PlanRequest
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.estimators.design.cone import DesignError
+from ldpstream.estimators.planning.atoms import best_on_atoms
 from ldpstream.estimators.planning.bins import NOISE
 from ldpstream.estimators.planning.choices import SEARCH_SECONDS, SEARCHED_VALUES
 from ldpstream.estimators.planning.compare import (
@@ -124,6 +126,7 @@ def _document(
     request: PlanRequest, comparison: Comparison, optimum: Optimum | None
 ) -> PlanDocument:
     best = comparison.candidates[0]
+    atoms = _atoms(request, best)
     return PlanDocument(
         collection=request.collection.name,
         fingerprint=request.collection.spec.fingerprint.hex(),
@@ -135,8 +138,9 @@ def _document(
         prior=request.shares[1],
         workload=request.workload.objective,
         workload_text=request.workload_text,
-        verdict=" ".join(_verdict(request, comparison, optimum)),
+        verdict=" ".join(_verdict(request, comparison, optimum, atoms)),
         bins=recommend_bins(request.spec, request.respondents),
+        atoms=atoms,
         optimum=None if optimum is None else _optimum(request, optimum),
         order=_order(request),
         mechanisms=[_mechanism(request, one, best, optimum) for one in comparison.candidates],
@@ -207,6 +211,23 @@ def _mechanism(
         all_ranges=_summary(found.boxes, workload.boxes, n) if found.boxes.size else None,
         cost=replace(one.cost, message_bytes=one.cost.message_bytes + token_bytes),
     )
+
+
+def _atoms(request: PlanRequest, best: Candidate) -> AtomsPart | None:
+    """Return what `workload = "published"` achieves, where the collection could take it and gains.
+
+    Numbers that are rounded at random, and priors, are of values.
+    """
+    spec, domain, options = request.spec, request.spec.domain, request.collection.options
+    merged = domain.written is not domain
+    if merged or domain.rounded or spec.prior.shares or request.workload.objective != "published":
+        return None
+    linear = [one.weights for one in options.linear]
+    found = best_on_atoms(request.policy, domain, request.workload, linear)
+    if found is None or found.variance >= best.variance:
+        return None
+    error = math.sqrt(found.variance / request.respondents)
+    return AtomsPart(atoms=found.atoms.size, mechanism=found.mechanism.id, error=error)
 
 
 def _order(request: PlanRequest) -> float | None:
@@ -285,7 +306,10 @@ def title(mechanism_id: str, variant: str) -> str:
 
 
 def _verdict(
-    request: PlanRequest, comparison: Comparison, optimum: Optimum | None
+    request: PlanRequest,
+    comparison: Comparison,
+    optimum: Optimum | None,
+    atoms: AtomsPart | None,
 ) -> Iterator[str]:
     """Say which mechanism is best, by how much, and which costs less for nearly the same error.
 
@@ -311,6 +335,12 @@ def _verdict(
     for rival in islice(cheaper_rivals(comparison.candidates), 1):
         bits = f"{rival.cost.report_bits:,} instead of {best.cost.report_bits:,} bits per report"
         yield f"{named(rival)} needs {bits}, for {times(rival)}."
+    if atoms is not None:
+        yield (
+            f'With workload = "published" {atoms.mechanism} reports about the {atoms.atoms:,} sets '
+            f"of values that the published queries tell apart, and has "
+            f"{_times(atoms.error**2 * n, best.variance)}; nothing else is answered then."
+        )
     bins = recommend_bins(request.spec, n)
     if bins is not None and bins.configured > NOISE * bins.recommended:
         yield f"{bins_sentence(bins, n)}."

@@ -3,6 +3,7 @@
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -72,3 +73,43 @@ def test_plans_say_the_least_order_of_the_error(keys: dict[str, object], order: 
         return
     assert found.order == pytest.approx(order / 100)
     assert 0.1 < found.mechanisms[0].total_variation / found.order < 10.0
+
+
+HOURS = {"night": [0, 7], "day": [4, 15], "late": [12, 23]}
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "keys", "atoms", "variance"),
+    [
+        (1.0, {}, 5, 3.45479),
+        (3.0, {}, 5, 0.14455),
+        (1.0, {"publish": {"ranges": HOURS, "linear": {"hour": list(range(24))}}}, None, None),
+        (1.0, {"publish": {"ranges": HOURS, "quantiles": [0.5]}}, None, None),
+        (1.0, {"workload": "published"}, None, None),
+        (1.0, {"prior": [0.0625] * 8 + [0.03125] * 16}, None, None),
+        (1.0, {"publish": {"ranges": {"young": [0, 1]}}, "domain": {"size": 4}}, 2, 0.920674),
+    ],
+)
+def test_plans_propose_reports_on_atoms(
+    epsilon: float, keys: dict[str, Any], atoms: int | None, variance: float | None
+):
+    """Where fixed ranges are all that is published, and that has less error than the best."""
+    collection = define_collection(
+        "visits",
+        **{
+            "mechanism": "randomized-response",
+            "epsilon": epsilon,
+            "domain": {"size": 24},
+            "publish": {"ranges": HOURS},
+            **keys,
+        },
+    )
+    found = plan(collection, respondents=10_000, search_seconds=0.0)
+    assert ("nothing else is answered" in found.verdict) is (atoms is not None)
+    if atoms is None:
+        assert found.atoms is None
+        return
+    assert found.atoms is not None
+    assert found.atoms.atoms == atoms
+    assert found.atoms.error == pytest.approx(math.sqrt(variance / 10_000), rel=1e-5)
+    assert found.atoms.error < found.mechanisms[0].error
