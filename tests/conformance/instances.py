@@ -210,7 +210,7 @@ PUBLIC_WEIGHTS = {
     "public-counted": PublicWeights(L1Geometric(1.0, (5,)), 2),
     "public-blocks": PublicWeights(RandomizedResponse(1.0, Blocks(np.array([0, 0, 1, 2, 2]))), 2),
     "public-subsets": PublicWeights(SubsetSelection(0.8, Blocks.one(4)), 2),
-    "public-high-low": PublicWeights(HighLow(1.5, 4, frozenset({0, 2})), 1),
+    "public-binary": PublicWeights(Binary(1.0, 2.0), 1),
     "public-space": PublicWeights(L1Geometric(0.7, (3, 5, 5)), 1),
 }
 SAMPLED = {
