@@ -249,7 +249,7 @@ def _information() -> Iterator[Row]:
 def _optimum_of_lip() -> Iterator[Row]:
     for prior, epsilon in ((0.5, 1.0), (0.1, 1.0), (0.01, 1.0)):
         q, r = (t / 2**64 for t in Lip(Prior(prior), (epsilon,)).thresholds[0])
-        flips = lip_theory.Flips(np.float64(q), np.float64(1 - r))
+        flips = lip_theory.Flips(np.array(q), np.array(1 - r))
         paper = lip_theory.paper_lip(prior, epsilon)
         losses = [float(lip_theory.realised_loss(prior, each)) for each in (paper, flips)]
         yield Row(
@@ -287,7 +287,7 @@ def figure_curves(users: Users, epsilons: np.ndarray) -> dict[str, Curve]:
 def _lip_figures(data: Path | None, *, quick: bool) -> Iterator[Row]:
     rng = np.random.default_rng(1)
     number = 1000 if quick else 50_000
-    settings = [
+    settings: list[tuple[str, str, Users, tuple[float, ...]]] = [
         ("[LIP] Fig. 5", f"P {prior:g}", Users.right(np.array([prior])), (1.0, 3.0, 5.0))
         for prior in (0.5, 0.99)
     ]

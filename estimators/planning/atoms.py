@@ -50,7 +50,7 @@ def best_on_atoms(
         return None
     merged = BlockPolicy(float_below(allowed.epsilon), atoms.merge_blocks(allowed.blocks))
     sets = [atoms.merge(values) for values in workload.ranges]
-    shares = np.bincount(atoms.parts.of_value, workload.shares, atoms.size)
+    shares = np.bincount(atoms.parts.of_value, workload.shares, atoms.size).astype(np.float64)
     compared = [
         OnAtoms(
             atoms,

@@ -163,14 +163,16 @@ def _read_mechanism(
     settings = settings.merged(mapping.get("publish"))
     mechanism = build(mapping.get("mechanism"), settings)
     if prior.shares is not None:
-        _check_prior(mechanism, prior, settings)
+        prior = _checked_prior(mechanism, prior, settings)
     elif not is_lip and mechanism.policy.known_shares and mechanism.table is not None:
         prior = KnownPrior(mechanism.policy.known_shares)
     return mechanism.report_domain(settings.domain), mechanism, prior
 
 
-def _check_prior(mechanism: Mechanism, prior: KnownPrior, settings: Settings) -> None:
-    """Refuse a prior that is of no use, and a mechanism that does not keep its policy.
+def _checked_prior(mechanism: Mechanism, prior: KnownPrior, settings: Settings) -> KnownPrior:
+    """Return the prior as far as it is of use, if the mechanism keeps its policy.
+
+    Estimates with it need reports that are counted.
 
     Raises:
         SpecError: naming the mechanism, or the pair of values between which it loses too much.
@@ -184,12 +186,15 @@ def _check_prior(mechanism: Mechanism, prior: KnownPrior, settings: Settings) ->
             f"randomized-response, or a channel for this very policy: {mechanism.id} may lose more "
             f"between {value} and {other}",
         )
-    if mechanism.table is None:
+    if mechanism.table is not None:
+        return prior
+    if prior.policy is None:
         raise SpecError(
             where,
             f"one that counts at most {MOST_REPORTS:,} different reports with a prior, such as "
             f"randomized-response, got {mechanism.id}",
         )
+    return KnownPrior(None, prior.policy)
 
 
 def _read_topic(given: object, path: str) -> str:

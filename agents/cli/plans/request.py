@@ -106,7 +106,7 @@ class PlanRequest:
         Raises:
             PriorError: for a prior that cannot be used.
         """
-        known = self.spec.prior.shares
+        known = self.spec.prior.shares or self.policy.known_shares
         if self.prior is None and known is not None:
             return np.array([float(share) for share in known]), "the collection's prior"
         return _read_prior(UNIFORM if self.prior is None else self.prior, self.domain)

@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import comb
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -221,7 +222,7 @@ class SubsetLayout:
     def _add(self, held: Indices, blocks: Indices, masks: Payload, times: Indices | None) -> None:
         """Add masks of ascending blocks to the counts of values."""
         first = np.flatnonzero(np.concatenate(([True], blocks[1:] != blocks[:-1])))
-        bits = np.unpackbits(masks, axis=1, bitorder="little")
+        bits: NDArray[Any] = np.unpackbits(masks, axis=1, bitorder="little")
         if times is not None:
             bits = bits * times[:, None]
         sums = np.add.reduceat(bits, first, axis=0, dtype=np.int64)

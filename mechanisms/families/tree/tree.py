@@ -243,8 +243,11 @@ class Tree(BlockSymbols):
     def coordinates(self) -> NDArray[np.int64]:
         if not self.dimensions:
             return self.blocks.position[None]
-        places = np.stack(np.unravel_index(np.arange(self.size), self.dimensions))
-        return places - self._corners[0][self.blocks.of_value].T
+        places: NDArray[np.int64] = np.stack(
+            np.unravel_index(np.arange(self.size), self.dimensions)
+        )
+        first: NDArray[np.int64] = self._corners[0][self.blocks.of_value].T
+        return np.subtract(places, first)
 
     def parameters(self) -> Mapping[str, Json]:
         trees: list[Json] = [

@@ -169,6 +169,13 @@ def test_a_prior_is_configured_by_its_key_or_its_policy(tmp_path: Path):
         assert known.fingerprint == private.fingerprint == plain.fingerprint
 
 
+def test_a_policy_with_a_prior_needs_no_counts():
+    subsets = spec(mechanism="subset-selection", policy={"prior": PI.tolist()})
+    assert subsets.prior.policy == PriorPolicy(0.8, SHARES)
+    assert subsets.prior.shares is None
+    assert "information" not in certify_collection("c", subsets, None)
+
+
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
