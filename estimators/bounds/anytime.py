@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import Final
 
 import numpy as np
-from scipy.special import erf
 
 from ldpstream.estimators.bounds.options import Options
 from ldpstream.estimators.bounds.types import Sums, distinct_columns
@@ -28,7 +27,7 @@ _PARTS: Final = np.append(1.0, _FINER / _FINER.sum()) / 2.0
 _RATES: Final = 1.25 ** np.arange(-14.0, 32.0)
 """The lambdas of `tail_mixture`, relative to the one that is best at `sharpest`."""
 _EDGES: Final = np.concatenate([[0.0], np.sqrt(_RATES[1:] * _RATES[:-1]), [np.inf]])
-_MASSES: Final = np.diff(_PARTS @ erf(np.sqrt(_SCALES / 2.0)[:, None] * _EDGES))
+_MASSES: Final = np.diff(_PARTS @ np.vectorize(math.erf)(np.sqrt(_SCALES / 2.0)[:, None] * _EDGES))
 """Their weights with sum 1: the prior of `mixture_half_width` between the neighbours' means."""
 _LOG_MASSES: Final = np.log(_MASSES)[:, None]
 _STEEPEST: Final = 60.0

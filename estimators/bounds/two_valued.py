@@ -18,7 +18,7 @@ from functools import cached_property
 from typing import Final, NamedTuple, Self
 
 import numpy as np
-from scipy.special import betaincinv, ndtri, xlog1py
+import scipy
 
 from ldpstream.estimators.bounds.options import Form, Options
 from ldpstream.estimators.bounds.types import Coins, Pair, Sums, distinct_columns
@@ -39,7 +39,7 @@ _TOGETHER: Final = 1 << 12
 
 def quantile(level: float) -> float:
     """Return the normal quantile for a two-sided error."""
-    return float(-ndtri(level / 2.0))
+    return float(-scipy.special.ndtri(level / 2.0))
 
 
 @dataclass(frozen=True)
@@ -249,8 +249,8 @@ def _binomial_bounds(successes: Floats, trials: Floats, level: float) -> Pair:
     """Return the interval of a binomial probability itself."""
     d, n = np.broadcast_arrays(successes, trials)
     some, missing = d > 0.0, d < n
-    low = betaincinv(np.where(some, d, 1.0), n - d + 1.0, level / 2.0)
-    high = betaincinv(d + 1.0, np.where(missing, n - d, 1.0), 1.0 - level / 2.0)
+    low = scipy.special.betaincinv(np.where(some, d, 1.0), n - d + 1.0, level / 2.0)
+    high = scipy.special.betaincinv(d + 1.0, np.where(missing, n - d, 1.0), 1.0 - level / 2.0)
     return np.where(some, low, 0.0), np.where(missing, high, 1.0)
 
 
@@ -352,7 +352,10 @@ def _lower_tail(counts: Floats, chances: Floats, most: Floats) -> Floats:
     moved = v * tilt / (1.0 + p * tilt)
     tilted, rest = p + moved, (counts * moved).sum(axis=0) - short
     ratio = np.log1p(tilt)
-    divergence = counts * (xlog1py(tilted, moved / p) + xlog1py(1.0 - tilted, -moved / (1.0 - p)))
+    divergence = counts * (
+        scipy.special.xlog1py(tilted, moved / p)
+        + scipy.special.xlog1py(1.0 - tilted, -moved / (1.0 - p))
+    )
     scale = ratio * rest - divergence.sum(axis=0)
     chance = np.exp(scale) * _sum_below(counts, tilted, ratio, rest)
     return np.where(most < 0.0, 0.0, np.where(most >= tosses, 1.0, np.clip(chance, 0.0, 1.0)))
@@ -367,7 +370,7 @@ def _sum_below(counts: Floats, p: Floats, ratio: Floats, rest: Floats) -> Floats
     log_size, phase = np.zeros_like(t), rest[:, None] * t
     for count, chance in zip(counts[..., None], p[..., None], strict=True):
         spread = chance * (1.0 - chance)
-        log_size += xlog1py(count / 2.0, -4.0 * spread * sine**2)
+        log_size += scipy.special.xlog1py(count / 2.0, -4.0 * spread * sine**2)
         # How far a toss turns the phase beyond its mean.
         odd = t**3 * spread * (1.0 - 2.0 * chance)
         series = odd * (-1.0 / 6.0 + (1.0 - 12.0 * spread) * t**2 / 120.0)

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Self
 
 import numpy as np
-from scipy.linalg.lapack import dpttrf, dpttrs  # type: ignore[attr-defined]  # (compiled)
+import scipy
 
 from ldpstream.estimators.likelihood.mechanisms import SUPPORTED, has_likelihood
 from ldpstream.mechanisms.base.arrays import Floats
@@ -60,12 +60,12 @@ class Line:
     @cached_property
     def _factors(self) -> tuple[Floats, Floats]:
         main, beside = self.bands
-        diagonal, off, _ = dpttrf(main, np.full(self.size - 1, beside))
+        diagonal, off, _ = scipy.linalg.lapack.dpttrf(main, np.full(self.size - 1, beside))
         return diagonal, off
 
     def mix(self, function: Floats) -> Floats:
         """Return `A f`."""
-        out: Floats = dpttrs(*self._factors, function)[0]
+        out: Floats = scipy.linalg.lapack.dpttrs(*self._factors, function)[0]
         return out
 
     def unmix(self, function: Floats) -> Floats:

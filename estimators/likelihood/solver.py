@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
-from scipy.linalg.lapack import dpbtrf, dpbtrs  # type: ignore[attr-defined]  # (compiled)
+import scipy
 
 from ldpstream.estimators.likelihood.line import Line
 from ldpstream.mechanisms.base.arrays import Bools, Floats
@@ -213,11 +213,11 @@ class _Newton:
         table = np.ones((3, diagonal.size))
         table[1, 1:] = beside * (mixed[:-1] + mixed[1:]) * scale[:-1] * scale[1:]
         table[0, 2:] = far[1:-1] * scale[:-2] * scale[2:]
-        factor, failed = dpbtrf(table)
+        factor, failed = scipy.linalg.lapack.dpbtrf(table)
         if failed:
             return None
         edges = problem.edges
-        solved = scale[:, None] * dpbtrs(factor, scale[:, None] * edges)[0]
+        solved = scale[:, None] * scipy.linalg.lapack.dpbtrs(factor, scale[:, None] * edges)[0]
         small = edges.T @ solved
         try:
             inverse = np.linalg.inv(small)
@@ -227,6 +227,6 @@ class _Newton:
 
     def solve(self, right: Floats) -> Floats:
         """Return the step of the shares, which keeps the shares of the sets."""
-        free = self.scale * dpbtrs(self.factor, self.scale * right)[0].ravel()
+        free = self.scale * scipy.linalg.lapack.dpbtrs(self.factor, self.scale * right)[0].ravel()
         multipliers = self.inverse @ (self.problem.edges.T @ free)
         return self.problem.line.unmix(free - self.solved @ multipliers)

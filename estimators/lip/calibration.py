@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.fft import irfft, next_fast_len
-from scipy.special import betainc
 
 from ldpstream.estimators.bounds.options import Suspicion
 from ldpstream.estimators.estimate import check_counts
@@ -146,7 +145,7 @@ def _directions(
 
 def _at_least(ones: Integers, reports: Integers, share: Floats) -> Floats:
     """Return `P(Bin(reports, share) >= ones)`."""
-    tail = betainc(np.maximum(ones, 1), reports - ones + 1, share)
+    tail = scipy.special.betainc(np.maximum(ones, 1), reports - ones + 1, share)
     return np.where(ones > 0, tail, 1.0)
 
 
@@ -187,9 +186,9 @@ def tail_at_least(total: int, weights: Integers, reports: Integers, shares: Floa
         return 1.0
     if total > high:
         return slack
-    length = next_fast_len(high - low + 1, real=True)
+    length = scipy.fft.next_fast_len(high - low + 1, real=True)
     transform = _characteristic(length, weights, reports, shares, variance)
-    masses = irfft(transform, length)
+    masses = scipy.fft.irfft(transform, length)
     return min(1.0, float(masses[np.arange(total, high + 1) % length].sum()) + slack)
 
 

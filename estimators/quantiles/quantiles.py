@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Unpack
 
 import numpy as np
-from scipy.optimize import isotonic_regression
+import scipy
 
 from ldpstream.estimators.bounds.likelihood_rule import quantiles_use_likelihood
 from ldpstream.estimators.bounds.options import ANYTIME, FALLBACK, Method, OptionKeywords, Options
@@ -146,7 +146,9 @@ def monotone(prefixes: Estimate) -> Floats:
     for end in np.flatnonzero(fixed):
         if end > start:
             group = slice(start, end)
-            fitted = isotonic_regression(prefixes.value[group], weights=weights[group]).x
+            fitted = scipy.optimize.isotonic_regression(
+                prefixes.value[group], weights=weights[group]
+            ).x
             # Clipping the unbounded solution solves the bounded problem.
             out[group] = np.clip(fitted, lowest, out[end])
         start, lowest = int(end) + 1, float(out[end])
