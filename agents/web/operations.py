@@ -113,7 +113,7 @@ OPERATIONS: Final = (
         handler=series_list,
         answer=SeriesList,
         parameters=SERIES_LIST,
-        errors=(404, 503),
+        errors=(503,),
         tagged=True,
     ),
     Operation(

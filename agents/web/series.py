@@ -94,18 +94,22 @@ async def series_list(request: web.Request) -> web.Response:
     collections = request.app[PIPELINE].collections
     everywhere = request.app[SHARDS].collections if SHARDS in request.app else list(collections)
     names = list(dict.fromkeys(request.query.getall("collection", list(everywhere))))
-    listed, problems = list[Mapping[str, Any]](), dict[str, str]()
+    listed, errors = list[Mapping[str, Any]](), dict[str, AnswerError]()
     for name in names:
         if name not in everywhere:
             expected = ", ".join(everywhere)
-            raise AnswerError(404, f"collection: expected one of {expected}, got {name[:40]!r}")
+            raise AnswerError(400, f"collection: expected one of {expected}, got {name[:40]!r}")
         if name not in collections:
             continue
         try:
             listed.append(await _series(request, check_state(collections[name])))
         except AnswerError as error:
-            problems[name] = error.text
+            errors[name] = error
+    # What no collection can be asked is wrong in itself.
+    if errors and not listed and all(error.status == 400 for error in errors.values()):
+        raise next(iter(errors.values()))
     elsewhere = [name for name in names if name not in collections]
+    problems = {name: error.text for name, error in errors.items()}
     fields = {"series": listed, "elsewhere": elsewhere, "problems": problems}
     return _answer(request, to_json(fields))
 

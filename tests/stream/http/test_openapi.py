@@ -29,7 +29,7 @@ ASKED = [
     ("/api/collections/{name}/series", "/api/collections/city/series?published=true", 200),
     ("/api/collections/{name}/series", "/api/collections/city/series?points=0", 400),
     ("/api/series", "/api/series", 200),
-    ("/api/series", "/api/series?collection=none", 404),
+    ("/api/series", "/api/series?collection=none", 400),
     ("/api/collections/{name}/change", "/api/collections/city/change?blocks=true", 200),
     ("/api/collections/{name}/change", "/api/collections/city/change?top=x", 400),
     ("/api/collections/{name}/finals/{start}", "/api/collections/city/finals/0", 404),

@@ -147,7 +147,7 @@ async def test_all_collections_in_one_request(client: Client) -> None:
     assert records["attribute"] == "a"
     one = await ask(client, "/api/series?points=10&published=true&collection=ages")
     assert one["series"] == [ages]
-    unknown = await ask(client, "/api/series?collection=x", 404)
+    unknown = await ask(client, "/api/series?collection=x", 400)
     assert unknown["error"].startswith("collection: expected one of modes, few")
 
 
