@@ -1,5 +1,6 @@
 """Bounds of many-valued queries by e-values: their values, their proof, where they are used."""
 
+from collections import defaultdict
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -56,13 +57,16 @@ def test_each_end_errs_in_at_most_half_of_the_level_whoever_reports(means: tuple
     h = np.array([-1.0, 0.0, 1.0, 2.0])
     rows = {0: (3, 3, 1, 1), 1: (1, 1, 3, 3)}  # In eighths: the means are 0 and 1.
     truth = sum(means) / len(means)
-    below, above = Fraction(0), Fraction(0)
+    # The order of reports does not matter: bounds are made once for each of their counts.
+    chances: defaultdict[tuple[int, ...], Fraction] = defaultdict(Fraction)
     for outputs in product(range(4), repeat=len(means)):
         chance = Fraction(1)
         for mean, output in zip(means, outputs, strict=True):
             chance *= Fraction(rows[mean][output], 8)
-        counts = np.bincount(outputs, minlength=4).tolist()
-        low, high = interval(h.tolist(), counts, 1.0)
+        chances[tuple(np.bincount(outputs, minlength=4).tolist())] += chance
+    below, above = Fraction(0), Fraction(0)
+    for counts, chance in chances.items():
+        low, high = interval(h.tolist(), [*counts], 1.0)
         below += chance * (low > truth + 1e-12)
         above += chance * (high < truth - 1e-12)
     assert sum(row[i] * h[i] for row in (rows[0],) for i in range(4)) == 0.0
