@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from ldpstream.estimators.queries import Groups, all_in_one
+from ldpstream.estimators.queries import DisclosedGroups, all_in_one
 from ldpstream.mechanisms.base.arrays import Floats, Integers
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
 
@@ -143,6 +143,6 @@ def known_totals(mechanism: Mechanism, statistic: Statistic, n: int) -> tuple[In
 
     The shares are exact. Without disclosed groups there is one group with share 1. NaN if n = 0.
     """
-    groups = Groups.of(mechanism)
+    groups = DisclosedGroups.of(mechanism)
     reports = mechanism.decoder.group_reports(statistic)
     return groups.of_place, reports / n if n else np.full(groups.count, np.nan)

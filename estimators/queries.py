@@ -46,7 +46,7 @@ def indicator(size: int, members: Integers) -> Floats:
 
 
 @dataclass(frozen=True)
-class Groups:
+class DisclosedGroups:
     """The groups of values, or of outputs, that reports disclose; one group if they disclose none.
 
     `of_place` is the group of each value or output, int64, in `0..count-1`; no group is empty.
@@ -57,12 +57,12 @@ class Groups:
     disclosed: bool
 
     @classmethod
-    def of(cls, mechanism: Mechanism) -> "Groups":
+    def of(cls, mechanism: Mechanism) -> "DisclosedGroups":
         """Return the groups that a mechanism discloses."""
         return cls.known(mechanism.decoder.groups(), mechanism.size)
 
     @classmethod
-    def known(cls, groups: Integers | None, size: int) -> "Groups":
+    def known(cls, groups: Integers | None, size: int) -> "DisclosedGroups":
         """Return the groups of `size` places; None is one group."""
         if groups is None:
             return cls(all_in_one(size), 1, disclosed=False)
@@ -116,7 +116,7 @@ class Query:
     sums, `LinearDecoder.deviation`).
     """
 
-    groups: Groups
+    groups: DisclosedGroups
     weights: Floats
     noise: Floats
     least: float
@@ -139,7 +139,7 @@ class CountQuery(Query):
     of_square: Floats
 
     @classmethod
-    def of_set(cls, groups: Groups, indicator: Floats, h: Floats, noise: Floats) -> Self:
+    def of_set(cls, groups: DisclosedGroups, indicator: Floats, h: Floats, noise: Floats) -> Self:
         """Return the query of a set, whose weights are their own squares."""
         least, largest = float(h.min()), float(h.max())
         off = max(largest, 1.0 - least)
@@ -150,7 +150,7 @@ class Queries(ABC):
     """Prepares the queries of one mechanism: its decoder, and what its reports disclose."""
 
     decoder: Decoder
-    groups: Groups
+    groups: DisclosedGroups
 
     def set_queries(self, indicators: Iterable[Floats]) -> Iterator[Query]:
         """Prepare sets one by one; subclasses may prepare several together."""
@@ -191,7 +191,7 @@ def _prepare(mechanism: Mechanism) -> Queries:
     if isinstance(decoder, CountDecoder):
         return SetDecoder.of(mechanism, decoder)
     if isinstance(decoder, LinearDecoder):
-        return LinearQueries(decoder, Groups.of(mechanism))
+        return LinearQueries(decoder, DisclosedGroups.of(mechanism))
     raise TypeError(f"expected a CountDecoder or a LinearDecoder, got {type(decoder).__name__}")
 
 
@@ -208,8 +208,8 @@ class SetDecoder(Queries):
     """
 
     decoder: CountDecoder
-    groups: Groups
-    outputs: Groups
+    groups: DisclosedGroups
+    outputs: DisclosedGroups
     slack: Floats
     slack_noise: Floats
     sizes: Integers
@@ -217,11 +217,11 @@ class SetDecoder(Queries):
     @classmethod
     def of(cls, mechanism: Mechanism, decoder: CountDecoder) -> Self:
         """Prepare a mechanism with its decoder, by one decode that all queries share."""
-        groups = Groups.of(mechanism)
+        groups = DisclosedGroups.of(mechanism)
         ones = decoder.decode(np.ones(mechanism.size))
         mass = decoder.output_mass(ones) if isinstance(decoder, MassDecoder) else None
         slack = 1.0 - ones
-        outputs = Groups.known(decoder.output_groups(), slack.size)
+        outputs = DisclosedGroups.known(decoder.output_groups(), slack.size)
         squares = np.square(slack, out=ones)
         if mass is None:
             noise = groups.sums(decoder.expect(squares))
@@ -304,7 +304,7 @@ class LinearQueries(Queries):
     """Prepares queries of a mechanism whose statistic holds sums."""
 
     decoder: LinearDecoder
-    groups: Groups
+    groups: DisclosedGroups
 
     def set_query(self, weights: Floats) -> Query:
         """Prepare a set of values, or any weights, float64 `(k,)`."""

@@ -59,7 +59,7 @@ FILES: Final = {
     "javascript/test_node.py": 25,
     "ops/test_compose_natively.py": 25,
     "broker/trouble/test_many_partitions.py": 20,
-    "browser/test_types.py": 20,
+    "javascript/test_types.py": 20,
     "broker/test_every_mechanism.py": 20,
     "broker/test_shards.py": 20,
     "broker/pages/test_consume.py": 20,

@@ -134,9 +134,9 @@ def plan(
 
 
 def _print_size(collection: CollectionConfig, respondents: int, *, as_json: bool) -> None:
-    from ldpstream.agents.cli.plans.size import Size, lines_of
+    from ldpstream.agents.cli.plans.size import SizePlan, lines_of
 
-    taken = Size.of(collection, respondents)
+    taken = SizePlan.of(collection, respondents)
     if as_json:
         print_data(json.dumps(taken.to_json(), indent=2))
     else:

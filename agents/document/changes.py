@@ -1,7 +1,7 @@
 """The change document: what changed in the population between two spans, and whether it is real.
 
-`ldpstream.estimators.change` has the rules. All bounds of one document hold at once: the allowed
-error is split evenly among its lists, and in each among all that could be listed.
+`ldpstream.estimators.comparison.change` has the rules. All bounds of one document hold at once:
+the allowed error is split evenly among its lists, and in each among all that could be listed.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -32,7 +32,7 @@ from ldpstream.agents.document.queries import label_at, whole_queries
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.estimators.bounds.options import ONE_REPORT_EACH, Method, OptionKeywords
 from ldpstream.estimators.bounds.types import Estimate
-from ldpstream.estimators.change import (
+from ldpstream.estimators.comparison.change import (
     Change,
     Devices,
     estimate_change,

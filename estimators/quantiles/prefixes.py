@@ -21,7 +21,7 @@ from ldpstream.estimators.bounds.types import Estimate, Limits, Noise, Sums
 from ldpstream.estimators.estimate import check_counts, set_sums
 from ldpstream.estimators.queries import (
     TOGETHER,
-    Groups,
+    DisclosedGroups,
     LinearQueries,
     SetDecoder,
     prepare_queries,
@@ -54,7 +54,7 @@ class _Cuts:
     ranks: int
 
     @classmethod
-    def of(cls, groups: Groups, positions: Integers) -> Self:
+    def of(cls, groups: DisclosedGroups, positions: Integers) -> Self:
         """Cut groups at each of their values' positions, int64 `(k,)` >= 0."""
         pairs = np.stack([groups.of_place, positions])
         (group, position), cut_of_value = np.unique(pairs, axis=1, return_inverse=True)

@@ -37,6 +37,7 @@ ROOMS: Final = (
     "estimators",
     "estimators/areas",
     "estimators/quantiles",
+    "estimators/comparison",
     "estimators/design",
     "estimators/lip",
     "estimators/planning",

@@ -17,7 +17,13 @@ from numpy.typing import NDArray
 from ldpstream.estimators.bounds.bounded import bound
 from ldpstream.estimators.bounds.options import Method, OptionKeywords, Options
 from ldpstream.estimators.bounds.types import Estimate
-from ldpstream.estimators.change import Bounds, Change, Devices, estimate_change, quantile_change
+from ldpstream.estimators.comparison.change import (
+    Bounds,
+    Change,
+    Devices,
+    estimate_change,
+    quantile_change,
+)
 from ldpstream.estimators.estimate import set_sums, value_sums
 from ldpstream.estimators.quantiles.prefixes import Prefixes
 from ldpstream.estimators.quantiles.quantiles import estimate_quantiles

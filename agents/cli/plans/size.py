@@ -32,7 +32,7 @@ _BARE_MIB, _START_MIB, _PARTITION_BYTES, _CELL_BYTES = 136, 29, 48 << 10, 750
 
 
 @dataclass(frozen=True, kw_only=True)
-class Size:
+class SizePlan:
     """Of one collection. State and memory are upper bounds, all else is expected.
 
     The fields that are pairs are for reports in messages of their own, and in frames of
@@ -104,7 +104,7 @@ def _state(collection: CollectionConfig, respondents: float) -> tuple[float, int
     return panes * pane + reserved + tokens + closed * final, panes * (chunks + 1)
 
 
-def lines_of(size: Size, collection: CollectionConfig, respondents: int) -> list[str]:
+def lines_of(size: SizePlan, collection: CollectionConfig, respondents: int) -> list[str]:
     """Return the size in words, a line each."""
     window = format_duration(collection.window.size_ms)
     kept = format_duration(collection.retention_ms)

@@ -1,4 +1,4 @@
-"""Bounds of a change from those of both spans: the theorems of `estimators.change`."""
+"""Bounds of a change from those of both spans: the theorems of `estimators.comparison.change`."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from benchmarks.accuracy.simulate import channel_counts
 from ldpstream.estimators.bounds.options import OptionKeywords
 from ldpstream.estimators.bounds.two_valued import quantile
 from ldpstream.estimators.bounds.types import Estimate
-from ldpstream.estimators.change import combine, estimate_change, independent_levels
+from ldpstream.estimators.comparison.change import combine, estimate_change, independent_levels
 from ldpstream.estimators.estimate import estimate_sets, estimate_values
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard

@@ -8,7 +8,7 @@ from scipy.stats import norm
 
 from ldpstream.estimators.bounds.options import Options
 from ldpstream.estimators.estimate import estimate_sets, estimate_values
-from ldpstream.estimators.queries import Groups, indicator, prepare_queries
+from ldpstream.estimators.queries import DisclosedGroups, indicator, prepare_queries
 from ldpstream.estimators.weights import estimate_linear
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
@@ -71,7 +71,7 @@ JOINT = {
 @pytest.mark.parametrize("estimand", ["respondents", "population"])
 def test_simultaneous_normal_bounds_take_the_variance_at_their_own_ends(case: str, estimand: str):
     mechanism, statistic, n = JOINT[case][0], JOINT[case][1](), 200
-    groups, decoder = Groups.of(mechanism), prepare_queries(mechanism)
+    groups, decoder = DisclosedGroups.of(mechanism), prepare_queries(mechanism)
     one_of_each_group = np.unique(groups.of_place, return_index=True)[1]
     sets = [np.arange(mechanism.size - 1), one_of_each_group]
     weights = [indicator(mechanism.size, members) for members in sets]

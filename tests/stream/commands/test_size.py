@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
-from ldpstream.agents.cli.plans.size import FRAME_REPORTS, REPLICAS, Size
+from ldpstream.agents.cli.plans.size import FRAME_REPORTS, REPLICAS, SizePlan
 from ldpstream.agents.engine.testing import Driver
 from tests.stream.cli import configured, configured_modes, invoke
 
@@ -51,7 +51,7 @@ def test_a_state_is_at_most_as_large_as_planned_and_nearly_so(
         driver.advance("9m")
         largest = max(largest, sum(replica.size_bytes for replica in driver._replicas))
         driver.advance("1m")
-    planned = Size.of(collection, respondents).state_bytes
+    planned = SizePlan.of(collection, respondents).state_bytes
     assert 0.5 * planned < largest <= planned
 
 
@@ -59,7 +59,7 @@ def test_a_state_is_at_most_as_large_as_planned_and_nearly_so(
 def test_the_source_has_the_bytes_of_its_records(tmp_path: Path, more: str):
     options = {"mechanism": "randomized-response", "values": 8, "minimum": 2, "kept": "1h"}
     collection = configured_modes(tmp_path, MODES.format(more=more, partitions=2, **options))
-    size, spec = Size.of(collection, 1000), collection.spec
+    size, spec = SizePlan.of(collection, 1000), collection.spec
     reports = [1, FRAME_REPORTS] if not more else [1]
     for n, planned in zip(reports, size.source_bytes_a_day, strict=False):
         frame = spec.frame([3] * n, secret=bytes(32) if more else None)

@@ -4,7 +4,7 @@ import json
 import re
 from pathlib import Path
 
-from tests.browser.npx import run_npx
+from tests.javascript.npx import run_npx
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]

@@ -1,0 +1,1 @@
+"""Comparisons of two spans of time."""
