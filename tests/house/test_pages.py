@@ -42,7 +42,7 @@ RUN_BY: Final = {
     "docs/how-to/erase-data.md": "tests/broker/pages/test_runbooks.py",
     "docs/how-to/consume-estimates.md": "tests/broker/pages/test_consume.py",
     "docs/how-to/consume-estimates.md#In Prometheus": "tests/ops/test_prometheus.py",
-    "docs/how-to/plan.md#Plans": "tests/stream/commands/test_plan.py",
+    "docs/how-to/plan.md#Plan a collection": "tests/stream/commands/test_plan.py",
     "docs/how-to/python.md": "tests/stream/client/test_python_page.py",
     "docs/how-to/four-jobs.md": "tests/stream/client/test_python_page.py",
     "docs/how-to/write-a-mechanism.md": "tests/house/test_guide_mechanism.py",
