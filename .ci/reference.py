@@ -8,8 +8,10 @@ import inspect
 import re
 import sys
 from collections.abc import Iterator
+from functools import partial
 from importlib import import_module
 from pathlib import Path
+from textwrap import dedent
 from typing import Any, Final, cast, get_type_hints
 
 import click
@@ -30,17 +32,53 @@ RECORDED: Final = Path(__file__).parents[1] / "tests" / "mistakes" / "mistakes.m
 """What `python -m tests.mistakes` prints; its test compares the two."""
 _PATH: Final = re.compile(r"\b(?:[a-z_]\w*\.)+(?=[A-Za-z])")
 """The modules before a type's name."""
-MODULES: Final = {
-    "ldpstream": "What analysts and tests need",
-    "ldpstream.mechanisms": "What a device needs, with numpy alone",
-    "ldpstream.mechanisms.ledger": "A device's account",
-    "ldpstream.agents.device": "Devices that speak Kafka",
-    "ldpstream.agents.client": "Programs that await a worker's answers",
-    "ldpstream.agents.config": "A configuration as objects",
-    "ldpstream.agents.worker": "A worker, or the pipeline in an app of your own",
-    "ldpstream.agents.web": "The page, the API and the metrics of a pipeline",
+GROUPS: Final = {
+    "collections": (
+        "Collections and reports",
+        "ldpstream",
+        "define_collection load_collection privatize read_reports ReportSet",
+    ),
+    "estimates": (
+        "Estimates",
+        "ldpstream",
+        (
+            "estimate EstimateRequest BoxRequest LinearRequest EstimateDocument to_frame plot "
+            "store_documents"
+        ),
+    ),
+    "plans": ("Plans and certificates", "ldpstream", "plan PlanDocument certify Certificate"),
+    "driver": ("A pipeline in tests", "ldpstream", "Driver"),
+    "queries": ("Questions to a worker", "ldpstream", ""),
+    "client": ("A client for programs that await", "ldpstream.agents.client", ""),
+    "device": ("Devices that speak Kafka", "ldpstream.agents.device", ""),
+    "ledger": ("The ledger of a device", "ldpstream.mechanisms.ledger", ""),
+    "specs": (
+        "Specs and frames",
+        "ldpstream.mechanisms",
+        (
+            "CollectionSpec load_spec Frame encode_frame decode_frame frame_fingerprint FrameError "
+            "SpecError ValueOutsideDomainError"
+        ),
+    ),
+    "domains": (
+        "Domains",
+        "ldpstream.mechanisms",
+        "Domain Labels Size Sizes Grid Interval Blocks",
+    ),
+    "policies": (
+        "Policies",
+        "ldpstream.mechanisms",
+        (
+            "Policy BlockPolicy HighLowPolicy BinaryPolicy MatrixPolicy GraphPolicy MetricPolicy "
+            "closure compose implies"
+        ),
+    ),
+    "mechanisms": ("Mechanisms and channels", "ldpstream.mechanisms", ""),
+    "configuration": ("A configuration as objects", "ldpstream.agents.config", ""),
+    "worker": ("A worker, or the pipeline in your app", "ldpstream.agents.worker", ""),
+    "web": ("The page and the API of a pipeline", "ldpstream.agents.web", ""),
 }
-"""The modules whose names are public, those of `__all__`, and what they are for."""
+"""The pages of Python: title, module, and names of it; without names, all that no other has."""
 _OF_METRICS: Final = """\
 With their texts as in `/metrics`. No label identifies a device, and only values that the
 configuration lists are shown. Counters start at zero with their process: sum their rates. Rules,
@@ -85,33 +123,87 @@ def commands() -> str:
 
 
 def names() -> str:
-    """Return the page of all public names of Python."""
-    lines = [f"# Every public name of ldpstream {__version__}", ""]
-    for module, what in MODULES.items():
-        lines += [f"## {module}", "", f"{what}.", ""]
-        offered = import_module(module)
-        for name in sorted(offered.__all__):
-            if name != "__version__":
-                lines += _described(name, getattr(offered, name))
+    """Return the list of all public names of Python, each with its page and its first sentence."""
+    lines = [f"# Every public name of ldpstream {__version__}", "", "*Each with its page.*", ""]
+    for file, (title, module, _) in GROUPS.items():
+        lines += [f"## {title}", "", f"In `{module}`.", "", "| name | |", "|---|---|"]
+        for name, offered in _of_page(file):
+            said = (inspect.getdoc(offered) or "") if callable(offered) else ""
+            first = re.split(r"(?<=\.)\s", said.replace("|", "\\|").replace("<", "&lt;") + " ")[
+                0
+            ].replace("\n", " ")
+            lines.append(f"| [`{name}`](python/{file}.md#{name.lower()}) | {first} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _of_page(page: str) -> Iterator[tuple[str, Any]]:
+    """Yield a page's names. What several modules offer stands where it is first."""
+    _, module, listed = GROUPS[page]
+    before = [(of, names.split()) for name, (_, of, names) in GROUPS.items() if name != page]
+    others = {name for of, names in before if of == module for name in names}
+    if module != "ldpstream":
+        others |= {*import_module("ldpstream").__all__}
+    offered = import_module(module)
+    for name in listed.split() or sorted({*offered.__all__} - others - {"__version__"}):
+        yield name, getattr(offered, name)
+
+
+def group(page: str) -> str:
+    """Return the page of some public names."""
+    title, module, _ = GROUPS[page]
+    lines = [f"# {title}", "", f"From `{module}`.", ""]
+    for name, offered in _of_page(page):
+        lines += _described(name, offered)
     return "\n".join(lines)
 
 
 def _described(name: str, offered: Any) -> Iterator[str]:
-    yield from (f"### {name}", "")
+    yield from (f"## {name}", "")
     if not callable(offered):
         yield from (*_fenced(f"{name} = {offered!r}"[:COLUMNS], "python"), "")
         return
     yield from (*_fenced(_declared(name, offered), "python"), "")
-    yield from (*_fenced(inspect.getdoc(offered) or "", "text"), "")
+    yield from (markdown(inspect.getdoc(offered) or ""), "")
+    fields = getattr(offered, "model_fields", {})
+    described = {of.alias or one: of.description for one, of in fields.items() if of.description}
+    if described:
+        yield from ("| field | |", "|---|---|")
+        for field, text in described.items():
+            yield f"| `{field}` | {markdown(text).replace('|', '&#124;')} |"
+        yield ""
     if not inspect.isclass(offered):
         return
     for method, of in vars(offered).items():
         inner = getattr(of, "__func__", of)
         if method.startswith("_") or not (inspect.isfunction(inner) or isinstance(of, property)):
             continue
-        declared = _declared(method, inner) if callable(inner) else method
-        said = f"{declared}\n\n{inspect.getdoc(of) or ''}"
-        yield from (f"**{name}.{method}**", "", *_fenced(said, "text"), "")
+        yield from (f"### {name}.{method}", "")
+        if callable(inner):
+            yield from (*_fenced(_declared(method, inner), "python"), "")
+        yield from (markdown(inspect.getdoc(of) or ""), "")
+
+
+_SECTION: Final = re.compile(r"^(Raises|Args|Returns|Yields):\n((?:[ \t]+.*\n?|\n)+)", re.MULTILINE)
+_ITEM: Final = re.compile(r"^ {4}(?=\S)", re.MULTILINE)
+_SESSION: Final = re.compile(r"^>>> .*\n(?:.+\n?)*", re.MULTILINE)
+_LITERAL: Final = re.compile(r"::\n\n((?:    .*\n?|\n)+)")
+
+
+def markdown(docstring: str) -> str:
+    """Return a docstring as Markdown: sections as lists, examples as code, pages as links."""
+    text = _LITERAL.sub(lambda one: f":\n\n```python\n{dedent(one[1]).strip()}\n```\n", docstring)
+    text = _SECTION.sub(_listed, text)
+    text = _SESSION.sub(lambda one: f"```pycon\n{one[0].rstrip()}\n```\n", text)
+    parts = re.split(r"(```.*?```|`[^`\n]*`)", text, flags=re.DOTALL)
+    prose = [one.replace("<", "&lt;") if not one.startswith("`") else one for one in parts]
+    return re.sub(r"\bdocs/([\w/-]+)\.md", r"[\1](../../\1.md)", "".join(prose))
+
+
+def _listed(section: re.Match[str]) -> str:
+    items = [" ".join(item.split()) for item in _ITEM.split(section[2]) if item.strip()]
+    named = [re.sub(r"^(\w+):", r"`\1`:", item) for item in items]
+    return f"**{section[1]}**\n\n" + "\n".join(f"- {item}" for item in named) + "\n"
 
 
 def _declared(name: str, offered: Any) -> str:
@@ -223,6 +315,7 @@ def mistakes() -> str:
 PAGES: Final = {
     "docs/reference/commands.md": commands,
     "docs/reference/names.md": names,
+    **{f"docs/reference/python/{page}.md": partial(group, page) for page in GROUPS},
     "docs/reference/keys.md": page,
     "docs/reference/metrics.md": metrics,
     "docs/reference/mistakes.md": mistakes,
@@ -233,6 +326,7 @@ PAGES: Final = {
 def main(folder: Path) -> None:
     """Write all pages below a folder."""
     for place, made in PAGES.items():
+        (folder / place).parent.mkdir(parents=True, exist_ok=True)
         (folder / place).write_text(made(), "utf-8")
 
 

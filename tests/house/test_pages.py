@@ -12,8 +12,6 @@ import click
 import pytest
 import yaml
 
-import ldpstream
-import ldpstream.mechanisms
 from ldpstream.agents.cli.main import COMMANDS, find_command, main
 from ldpstream.agents.config import ConfigError, read_config
 from tests.house.scripts import script
@@ -230,14 +228,21 @@ def test_the_site_has_every_page_once():
 def test_the_site_has_every_command_and_every_public_name(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("LDPSTREAM_READ_TOKEN", "of-nobody-else")
     made = {place: make() for place, make in script("reference").PAGES.items()}
-    commands, names = made["docs/reference/commands.md"], made["docs/reference/names.md"]
+    commands = made["docs/reference/commands.md"]
+    names = "\n".join(text for place, text in made.items() if "/python/" in place)
     for name in COMMANDS:
         assert f"\n## {name}\n" in commands
         for parameter in find_command(name).params:
             assert all(option in commands for option in parameter.opts if option.startswith("--"))
-    described = set(re.findall("^### (.+)$", names, re.MULTILINE))
-    assert {*ldpstream.__all__, *ldpstream.mechanisms.__all__} - {"__version__"} <= described
+    described = re.findall("^## (.+)$", names, re.MULTILINE)
+    assert len(described) == len(set(described))
+    for module in {module for _, module, _ in script("reference").GROUPS.values()}:
+        assert {*importlib.import_module(module).__all__} - {"__version__"} <= {*described}
     assert "query(\n    url: str,\n    name: str,\n    request: EstimateRequest | None" in names
+    # Docstrings are set as text: their sections are lists, their examples code.
+    assert "**Raises**\n\n- `ValueError`: naming the option" in names
+    assert "\nRaises:" not in names
+    assert "```pycon\n>>> " in names
     # The environment is a default; the page would publish its secrets.
     assert "of-nobody-else" not in names
     # Types are written as in the sources: the same in every build.
