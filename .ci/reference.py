@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Iterator
 from functools import partial
+from html import escape
 from importlib import import_module
 from pathlib import Path
 from textwrap import dedent
@@ -112,14 +113,24 @@ def commands() -> str:
     """Return the page of all commands, in the order of use."""
     lines = [f"# Every command of ldpstream {__version__}", "", "As `--help` prints them.", ""]
     for name in COMMANDS:
-        context = click.Context(
-            find_command(name),
-            info_name=f"ldpstream {name}",
-            terminal_width=COLUMNS,
-            max_content_width=COLUMNS,
-        )
-        lines += [f"## {name}", "", *_fenced(context.get_help(), "text"), ""]
+        command = find_command(name)
+        context = click.Context(command, info_name=f"ldpstream {name}", terminal_width=COLUMNS)
+        context.help_option_names = ["-h", "--help"]
+        usage = command.get_usage(context).removeprefix("Usage: ")
+        records = [one.get_help_record(context) for one in command.get_params(context)]
+        lines += [f"## {name}", "", *_fenced(usage, "text"), ""]
+        lines += [markdown(inspect.cleandoc(command.help or "")), "", "| option | |", "|---|---|"]
+        lines += [
+            f"| {_code(option)} | {markdown(' '.join(said.split()))} |"
+            for option, said in filter(None, records)
+        ]
+        lines.append("")
     return "\n".join(lines)
+
+
+def _code(text: str) -> str:
+    """Return code for the cell of a table, whose bars are none of the table's."""
+    return f"<code>{escape(text).replace('|', '&#124;')}</code>"
 
 
 def names() -> str:
