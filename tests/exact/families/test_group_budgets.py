@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ldpstream.estimators.design.optimise import histogram, least_trace
 from ldpstream.mechanisms import BlockPolicy, Blocks, CollectionSpec, HighLowPolicy, SpecError
 from ldpstream.mechanisms.exact.dyadic import exp_bounds
 from ldpstream.mechanisms.families.design.geometry_transform import Geometry
@@ -250,6 +251,25 @@ def test_a_budget_for_each_block_is_worth_it():
 
 def total_of(mechanism: SubsetSelection) -> float:
     return sum(float(mechanism.decoder.noise(row).mean()) for row in np.eye(mechanism.size))
+
+
+@pytest.mark.parametrize(
+    ("policy", "least"),
+    [
+        (in_blocks((16,) * 4, (0.5, math.inf), *[(2.0, math.inf)] * 3), 61.798918),
+        (of_lists(12, (3,), (0.5, 0.5), (2.0, 2.0)), 35.051932),
+        (of_lists(40, (10,), (1.0, 1.0), (3.0, 3.0)), 36.465587),
+        (of_lists(20, (3, 5), (0.5, 0.5), (2.0, 2.0)), 28.733691),
+    ],
+    ids=["blocks", "two budgets", "more values", "two lists"],
+)
+def test_a_bound_for_all_channels_is_below(policy: GroupPolicy, least: float):
+    """Of blocks with a budget each it is attained."""
+    size = policy.size
+    trace = least_trace(policy, histogram(size), np.full(size, 1.0 / size))
+    assert trace is not None
+    assert trace - 1 == pytest.approx(least, abs=1e-5)
+    assert total(best_groups(policy)) >= trace - 1 - 1e-7
 
 
 def test_policies_take_their_simplest_form():

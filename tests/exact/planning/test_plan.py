@@ -37,9 +37,11 @@ from ldpstream.mechanisms.domains.blocks import Blocks, box_blocks
 from ldpstream.mechanisms.domains.parse import Domain, Labels, Size, Sizes
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from ldpstream.mechanisms.families.groups.high_low import HighLow
+from ldpstream.mechanisms.families.groups.mechanism import best_groups
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from ldpstream.mechanisms.families.sampled.sampled import Sampled
 from ldpstream.mechanisms.interface.mechanism import Mechanism
+from ldpstream.mechanisms.policies.groups import GroupBudget, GroupPolicy
 from ldpstream.mechanisms.policies.implication import implies
 from ldpstream.mechanisms.policies.metric import MetricPolicy
 from ldpstream.mechanisms.registry.proposals import PROPOSERS, Proposal, propose
@@ -87,6 +89,21 @@ def test_every_mechanism_is_planned_for_and_everything_offered_satisfies_its_pol
         assert allowed is not None
         assert taken is None or taken > allowed
         assert refused.allowed == float(allowed)
+
+
+@pytest.mark.parametrize(
+    ("blocks", "size", "outside", "best"),
+    [(3, 3, 2.0, "groups"), (16, 2, 1.3, "subset-selection")],
+)
+def test_plans_of_nested_budgets_compare_one_block(
+    blocks: int, size: int, outside: float, best: str
+):
+    """With many blocks and little more towards others, the smaller budget for all is better."""
+    groups = Blocks(np.repeat(np.arange(blocks), size))
+    policy = GroupPolicy(groups, (GroupBudget(1.0, outside, blocks),))
+    candidates = plan(best_groups(policy)).candidates
+    assert candidates[0].mechanism.id == best
+    assert {"groups", "subset-selection"} <= {one.mechanism.id for one in candidates}
 
 
 @pytest.mark.slow
