@@ -61,7 +61,7 @@ HIGH_LOW = {
     "one-of-many": HighLow(3.0, 40, frozenset({39})),
     "tiny": HighLow(1e-6, 6, frozenset({0, 5})),
     "huge": HighLow(50.0, 6, frozenset({0, 5})),
-    "large": HighLow(1.0, 300, frozenset(range(0, 300, 3))),
+    "large": HighLow(1.0, 90, frozenset(range(0, 90, 3))),
 }
 SIX = frozenset({1, 2, 4, 7, 8, 11})
 SPACE, PLANE = GroupDesign(6, 1, Geometry(2, 3)), GroupDesign(9, 1, Geometry(3, 3))
@@ -86,7 +86,7 @@ GROUPS: dict[str, Groups] = {
     "tiny-subsets": sensitive_groups(1e-6, 9, frozenset(range(6)), GroupDesign(6, 3)),
     "huge-subsets": sensitive_groups(50.0, 9, frozenset(range(6)), GroupDesign(6, 2)),
     "large": sensitive_groups(
-        1.0, 300, frozenset(range(0, 300, 3)), GroupDesign(100, 1, Geometry(5, 4))
+        1.0, 90, frozenset(range(0, 90, 3)), GroupDesign(30, 1, Geometry(3, 4))
     ),
     "large-subsets": sensitive_groups(1.0, 70, frozenset(range(0, 70, 2)), GroupDesign(35, 9)),
     "budgets": best_groups(GroupPolicy(NESTED, inside(0.5, 2.0, 1.0, 3.0))),
