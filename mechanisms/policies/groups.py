@@ -11,7 +11,7 @@ import numpy as np
 
 from ldpstream.mechanisms.base.arrays import Bools, Indices
 from ldpstream.mechanisms.base.canonical import Json, json_number
-from ldpstream.mechanisms.base.checks import read_epsilon
+from ldpstream.mechanisms.base.checks import is_whole, read_epsilon
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.exact.dyadic import budget
@@ -200,3 +200,20 @@ class GroupPolicy(Policy):
             "budgets": self.listed_budgets(),
             "sha256": self.groups.digest,
         }
+
+
+def sensitive_policy(epsilon: float, values: int, sensitive: frozenset[int]) -> GroupPolicy:
+    """Return the policy of one group of sensitive values.
+
+    Raises:
+        SpecError: if epsilon is not a finite number above 0, no value is sensitive, or one is not
+            in `0..values-1`.
+    """
+    read_epsilon(epsilon, "epsilon")
+    if not sensitive:
+        raise SpecError("sensitive", "at least one value to protect, got none")
+    if not all(is_whole(value) and 0 <= value < values for value in sensitive):
+        raise SpecError("sensitive", f"values in 0..{values - 1}")
+    if values < 2:
+        raise SpecError("domain", f"at least 2 values, got {values}")
+    return GroupPolicy.of_sensitive(values, [sensitive], [GroupBudget(epsilon, epsilon)])

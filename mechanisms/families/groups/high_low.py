@@ -24,17 +24,13 @@ from ldpstream.mechanisms.exact.entropy import WORD, Entropy
 from ldpstream.mechanisms.exact.walsh import move_to_sign, sign_order
 from ldpstream.mechanisms.families.design.design import SymmetricDesign
 from ldpstream.mechanisms.families.design.incidence import Incidence, Signs
+from ldpstream.mechanisms.families.groups.base import SymbolGroupMechanism, sensitive_parameters
 from ldpstream.mechanisms.families.groups.channel import GroupThresholds, KindThresholds
 from ldpstream.mechanisms.families.groups.designs import GroupDesign
-from ldpstream.mechanisms.families.groups.mechanism import (
-    SymbolGroupMechanism,
-    sensitive_parameters,
-    sensitive_policy,
-)
 from ldpstream.mechanisms.interface.chain import BlockChain, read_larger
 from ldpstream.mechanisms.interface.mechanism import Json, Reports
 from ldpstream.mechanisms.interface.settings import Settings
-from ldpstream.mechanisms.policies.groups import GroupPolicy
+from ldpstream.mechanisms.policies.groups import GroupPolicy, sensitive_policy
 from ldpstream.mechanisms.policies.policy import HighLowPolicy
 
 
@@ -122,7 +118,7 @@ class HighLow(SymbolGroupMechanism):
 
     def chain(self, epsilon: object) -> tuple[Self, BlockChain]:
         permanent = replace(self, epsilon=read_larger(epsilon, self.epsilon))
-        return permanent, self._chain(permanent)
+        return permanent, self.block_chain(permanent)
 
     def randomise(self, values: NDArray[np.int64], entropy: Entropy) -> Reports:
         """Randomise values, int64 of shape `(n,)` in `0..k-1`, into reports of shape `(n,)`.

@@ -13,9 +13,9 @@ from ldpstream.estimators.design.optimise import histogram, least_trace
 from ldpstream.mechanisms import BlockPolicy, Blocks, CollectionSpec, HighLowPolicy, SpecError
 from ldpstream.mechanisms.exact.dyadic import exp_bounds
 from ldpstream.mechanisms.families.design.geometry_transform import Geometry
+from ldpstream.mechanisms.families.groups.base import GroupMechanism
 from ldpstream.mechanisms.families.groups.designs import GroupDesign
 from ldpstream.mechanisms.families.groups.mechanism import (
-    GroupMechanism,
     best_groups,
     of_designs,
     sensitive_groups,
