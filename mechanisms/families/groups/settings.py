@@ -12,7 +12,7 @@ from ldpstream.mechanisms.base.checks import describe, read_epsilon
 from ldpstream.mechanisms.base.errors import SpecError, within
 from ldpstream.mechanisms.families.groups.designs import DEFAULT_SHARE
 from ldpstream.mechanisms.interface.settings import Settings
-from ldpstream.mechanisms.policies.config import read_sensitive
+from ldpstream.mechanisms.policies.config import read_sensitive, refuse_rounding
 from ldpstream.mechanisms.policies.groups import GroupBudget, GroupPolicy
 
 _MOST_BUDGETS: Final = 100
@@ -26,6 +26,7 @@ def read_groups(settings: Settings, mechanism: str) -> tuple[GroupPolicy, float 
         SpecError: naming the key and what was expected, also of keys that contradict each other.
     """
     keys, path = settings.keys, settings.path
+    refuse_rounding(settings.domain, path)
     if settings.blocks is None or "sensitive" in keys:
         settings.only(mechanism, "epsilon", "epsilon_outside", "epsilon_rest", "sensitive", "share")
         return _of_sensitive(settings)
@@ -67,7 +68,7 @@ def _of_sensitive(settings: Settings) -> tuple[GroupPolicy, float | None]:
         outside = _read_budgets(
             settings, "epsilon_outside", len(groups), "list of sensitive values"
         )
-        outside = [*outside] * (len(groups) if len(outside) == 1 else 1)
+        outside = _spread(outside, len(groups))
     elif several and len(set(inside)) < len(groups):
         raise SpecError(key, "one list of all values with the same epsilon")
     pairs = zip(inside, _at_least(outside, inside, path), strict=True)
@@ -99,8 +100,6 @@ def _read_budgets(settings: Settings, key: str, groups: int, each: str) -> Seque
     given, path = settings.keys.get(key), f"{settings.path}.{key}"
     infinite = key == "epsilon_outside"
     if not isinstance(given, list):
-        if key == "epsilon":
-            return [settings.read_epsilon()]
         return [read_epsilon(given, path, infinite=infinite)]
     if groups == 1:
         raise SpecError(path, f"one number with one {each}, got {describe(given)}")

@@ -324,6 +324,13 @@ LISTS = {"domain": {"size": 6}, "sensitive": [[0, 1], [2]]}
         ),
         (LISTS | {"epsilon": [1.0], "sensitive": [0]}, "epsilon", "one number with one list"),
         ({"domain": {"size": 3, "blocks": 1}, "epsilon": 1.0}, "domain.blocks", "two or more"),
+        (
+            LISTS
+            | {"epsilon": [1.0, 2.0], "sensitive": [[0.0], [1.0]]}
+            | {"domain": {"interval": [0, 1], "bins": 4, "rounding": "random"}},
+            "domain.rounding",
+            "a budget for each step",
+        ),
     ],
 )
 def test_keys_that_contradict_are_refused(keys: dict, path: str, what: str, tmp_path: Path):
