@@ -238,6 +238,9 @@ class PublicWeights(Mechanism):
     def parameters(self) -> Mapping[str, Json]:
         return {**self.values.parameters(), "weights": self.largest}
 
+    def tables(self) -> Mapping[str, Json]:
+        return self.values.tables()
+
     def possible_reports(self) -> Reports:
         """Return every report of a value with every weight, the weight varying fastest.
 
