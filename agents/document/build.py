@@ -196,7 +196,12 @@ def of_span(
         return of_attribute(collection, options.attribute, totals, options)
     span, hold = (totals.start_ms, totals.end_ms), collection.spec.hold
     held = 1 if hold is None else hold.windows
-    sampling = sampling_between(collection.spread, collection.window, *span, held=held)
+    shared = 1.0
+    if hold is not None and hold.chain is not None and options.method in ("padded", "normal"):
+        shared = hold.chain.shared_noise
+    sampling = sampling_between(
+        collection.spread, collection.window, *span, held=held, shared=shared
+    )
     return totals, replace(options, sampling=sampling)
 
 
@@ -237,18 +242,19 @@ def sampling_between(
     end_ms: int,
     *,
     held: int = 1,
+    shared: float = 1.0,
     part: float = 1.0,
 ) -> Sampling:
     """Return how devices' reports in a span of whole panes are drawn; one each if it is empty.
 
-    `held` and `part`: as in `sampling_of`.
+    `held`, `shared` and `part`: as in `sampling_of`.
     """
     first = window.pane(start_ms)
     panes = window.pane(end_ms) - first
     if panes < 1:
         return ONE_REPORT_EACH
     if spread is None:
-        return sampling_of(first, panes, windows=None, held=held, part=part)
+        return sampling_of(first, panes, windows=None, held=held, shared=shared, part=part)
     return sampling_of(
         first,
         panes,

@@ -179,19 +179,22 @@ def sampling_of(
     reports: int = 1,
     rolling: bool = False,
     held: int = 1,
+    shared: float = 1.0,
     part: float = 1.0,
 ) -> Sampling:
     """Return the sampling of the panes `first..first + panes - 1` of event time, at least one.
 
     Devices report at most once in a pane, and take part in `reports` of every `windows` panes, with
     periods that begin at multiples of `windows`. If `windows` is None they may take part in all
-    panes, with reports that follow from one draw for `held` panes. Only a fraction `part` of the
-    reports counts, such as those about one attribute; each report counts independently, so that m
-    panes of one value have the factor `1 + (m - 1) part`.
+    panes, with reports that follow from one draw for `held` panes, and `shared` of whose noise is
+    common to them: m of them err like `m / (1 + (m - 1) shared)` independent ones. Only a
+    fraction `part` of the reports counts, such as those about one attribute; each report counts
+    independently, so that m panes of one value have the factor `1 + (m - 1) part`.
     """
     if windows is None:
         together = min(panes, held)
-        return Sampling(population=together + (panes - together) * part, noise=float(together))
+        noise = 1.0 + (together - 1) * shared
+        return Sampling(population=together + (panes - together) * part, noise=noise)
     again = (reports - 1) / (windows - 1) if windows > 1 else 0.0
     if rolling:
         whole, rest = divmod(panes, windows)

@@ -47,6 +47,18 @@ class Blend:
             raise ValueError("expected a permanent draw that tells more than one report")
         return cls(order, inside, *permanent, keep=(single - uniform) / (permanent[0] - uniform))
 
+    @property
+    def shared_noise(self) -> float:
+        """A bound on the part of a report's noise that it shares with others of its draw.
+
+        With `Q = lambda Q1 + (1 - lambda) beta`, beta uniform, two reports of one draw z have the
+        covariance `Var(E[h | z]) = lambda^2 Var(h)` under Q1, for every decoder h. The variance of
+        one is at least `lambda Var(h)` under Q1 plus `(1 - lambda) Var(h)` under beta, and that
+        under beta is at least the one under Q1 over `max Q1/beta`, which is `order likely`.
+        """
+        keep, tightest = float(self.keep), float(self.order * self.likely)
+        return keep**2 / (keep + (1.0 - keep) / tightest)
+
     def ratio(self, reports: int) -> Fraction:
         """Return the largest ratio of two values of the block over all outcomes of m >= 1 reports.
 

@@ -40,6 +40,14 @@ class Chain(ABC):
     steps: int = 1
     exact: ClassVar[bool] = True
 
+    @property
+    def shared_noise(self) -> float:
+        """A bound, for any query, on the part of a report's noise that others of its draw share.
+
+        By default all of it, which is always true.
+        """
+        return 1.0
+
     @abstractmethod
     def again(self, reports: NDArray[Any], entropy: Entropy) -> NDArray[Any]:
         """Return the reports that are sent for permanent ones, one a row (`mechanism.Reports`)."""
@@ -58,12 +66,20 @@ class BlockChain(Chain):
     """A chain of symbols: each stays, or is replaced by a uniform one of its block.
 
     Block j owns the `orders[j]` reports from `starts[j]` on, int64 `(blocks,)` both. `blends` maps
-    each order above 1 to its blend; a block of one report has nothing to draw.
+    each order above 1 to its blend; a block of one report has nothing to draw. `disclosed`
+    says that the value alone decides on the block, and that blends hold for every value.
     """
 
     starts: Integers
     orders: Integers
     blends: Mapping[int, Blend]
+    disclosed: bool = False
+
+    @property
+    def shared_noise(self) -> float:
+        if not self.disclosed:
+            return 1.0
+        return max(blend.shared_noise for blend in self.blends.values())
 
     def again(self, reports: Integers, entropy: Entropy) -> Integers:
         """Return the reports that are sent for permanent ones, int64 `(n,)` both.

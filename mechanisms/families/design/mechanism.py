@@ -99,7 +99,9 @@ class DesignMechanism(BlockSymbols):
     def chain(self, epsilon: object) -> tuple[Self, BlockChain]:
         permanent = self.stronger(read_larger(epsilon, self.epsilon))
         pairs = zip(self.layout.designs, permanent.layout.designs, strict=True)
-        return permanent, BlockChain(self.layout.starts, self.layout.orders, blends_of(pairs))
+        return permanent, BlockChain(
+            self.layout.starts, self.layout.orders, blends_of(pairs), disclosed=True
+        )
 
     @locked_cached_property
     def decoder(self) -> DesignDecoder:
