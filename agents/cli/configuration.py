@@ -133,7 +133,7 @@ sharpest = 10000
 rejected = "copy"               # or "count": do not copy rejected messages
 
 # Ranges include both ends; on an interval they lie between edges of bins; one pair per dimension.
-# Quantiles need one ordered dimension. Means give each value a weight:
+# Quantiles need an order; on a grid they are those of each coordinate. Means give values a weight:
 # linear = { fare = { bus = 2.5, train = 4 } }, or weights in a list.
 publish = { every = "5s", top = 20, ranges = { downtown = [[40, 60], [100, 120]] } }
 """

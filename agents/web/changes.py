@@ -19,6 +19,7 @@ from ldpstream.agents.web.estimates import (
     check_span,
     known_tags,
     newest_window,
+    one_axis,
     tagged,
     take_span,
 )
@@ -89,6 +90,9 @@ def _read(request: web.Request, config: CollectionConfig) -> ChangeOptions:
         devices = "different"
     try:
         options = read_options(config.options, config.spec, address_words(query))
+        about = config.attributes.get(options.attribute or "", config)
+        domain = about.spec.domain.estimated
+        options = one_axis(options, domain, asked="quantile" in query)
         _check(options, config, blocks=blocks)
     except QueryError as error:
         raise AnswerError(400, str(error)) from error

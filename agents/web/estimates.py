@@ -14,6 +14,7 @@ and 5 are in `ldpstream.agents.web.computation`.
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Final
 
 from aiohttp import ETag, web
@@ -146,6 +147,19 @@ def _body_options(body: EstimateRequest, config: CollectionConfig) -> EstimateOp
     except QueryError as error:
         raise AnswerError(400, f"{WORDS[error.name].name}: expected {error.expected}") from error
     return options
+
+
+def one_axis(options: EstimateOptions, domain: Domain, *, asked: bool) -> EstimateOptions:
+    """Return the options without published quantiles of several axes, which only estimates have.
+
+    Raises:
+        QueryError: if they were `asked` for.
+    """
+    if not options.quantiles or len(domain.shape) == 1:
+        return options
+    if asked:
+        raise QueryError("quantile", "a domain of one ordered dimension")
+    return replace(options, quantiles=())
 
 
 def check_size(options: EstimateOptions, published: EstimateOptions, domain: Domain) -> None:

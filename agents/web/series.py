@@ -39,6 +39,7 @@ from ldpstream.agents.web.estimates import (
     is_final,
     kept_windows,
     known_tags,
+    one_axis,
     tagged,
     take_span,
 )
@@ -186,6 +187,7 @@ def _read(query: MultiMapping[str], config: CollectionConfig) -> tuple[SeriesQue
         kept["ranges"] = (*named, *kept["ranges"])
         alone: dict[str, Any] = {"areas": False, "project": "none", "simultaneous": False}
         options = replace(options, top=0, **kept, **alone)
+        options = one_axis(options, domain, asked="quantile" in query)
         check_size(options, about.options, domain)
     except QueryError as error:
         raise AnswerError(400, str(error)) from error

@@ -188,7 +188,7 @@ MISTAKES: Final[Mapping[str, tuple[Mistake, ...]]] = {
         Mistake("no window yet", f"query {URL} rides"),
         Mistake("a range outside the domain", f"query {URL} city --range 0..9,0..99"),
         Mistake("one dimension of two", f"query {URL} city --range 0..3"),
-        Mistake("a quantile of a map", f"query {URL} city --quantile 0.5"),
+        Mistake("a quantile of no share", f"query {URL} city --quantile 1.5"),
         Mistake("a negative number of values", f"query {URL} city --top -1"),
         Mistake("an unknown method", f"query {URL} city --method wilson"),
         Mistake("a span with a start alone", f"query {URL} city --start {NOW}"),

@@ -10,6 +10,8 @@ from ldpstream.agents.document.build import build_document
 from ldpstream.agents.document.flat import document_rows
 from ldpstream.agents.document.model import EstimateDocument
 from ldpstream.agents.state.context import WindowTotals
+from ldpstream.agents.web.estimates import one_axis
+from ldpstream.mechanisms.base.errors import QueryError
 from tests.seeded import SeededEntropy
 
 MECHANISMS: dict[str, dict[str, Any]] = {
@@ -24,6 +26,8 @@ MECHANISMS: dict[str, dict[str, Any]] = {
         "weights": {"private": 3},
     },
 }
+AXES: dict[str, Any] = {"epsilon": 4.0, "domain": {"sizes": [6, 9]}}
+LINE: dict[str, Any] = {"domain": {"size": 6}}
 N = 4000
 
 
@@ -63,3 +67,15 @@ def test_coordinates_of_bins_are_bins():
     assert [one.value for one in document.axis_quantiles] == [[0.5, 1.0]] * 2 + [[4.0, 6.0]] * 2
     empty = document_of(keys, np.full(N, 7), 0)
     assert {one.value for one in empty.axis_quantiles} == {None}
+
+
+def test_comparisons_and_series_leave_them_out_or_refuse_them():
+    """Published ones are left out; whoever asks for them is told."""
+    publish = {"quantiles": [0.5]}
+    grid = define_collection("c", mechanism="l1-bits", publish=publish, **AXES)
+    domain = grid.spec.domain
+    assert one_axis(grid.options, domain, asked=False).quantiles == ()
+    with pytest.raises(QueryError, match="one ordered dimension"):
+        one_axis(grid.options, domain, asked=True)
+    line = define_collection("c", mechanism="l1-bits", publish=publish, **{**AXES, **LINE})
+    assert one_axis(line.options, line.spec.domain, asked=True).quantiles == (0.5,)
