@@ -27,8 +27,8 @@ from ldpstream.agents.cli.main import COMMANDS
 
 _IDLE_SECONDS = 2.0
 """Until memory is read: what a worker loads once it is ready belongs to it."""
-_COMMAND = "from ldpstream.agents.cli.main import main; main()"
-_COLLECTION = """
+COMMAND = "from ldpstream.agents.cli.main import main; main()"
+COLLECTION = """
 [collection.ages]
 mechanism = "block-hadamard"
 epsilon = 1.0
@@ -82,10 +82,10 @@ def main() -> None:
 
 def _show_commands(folder: Path, rounds: int) -> None:
     file = folder / "ages.toml"
-    file.write_text(_COLLECTION)
+    file.write_text(COLLECTION)
     values, reports = folder / "values", folder / "reports"
     values.write_text("".join(f"{number % 256}\n" for number in range(1_000)))
-    privatize = ["-c", _COMMAND, "privatize", "-c", str(file), "ages", str(values)]
+    privatize = ["-c", COMMAND, "privatize", "-c", str(file), "ages", str(values)]
     reports.write_bytes(subprocess.check_output([sys.executable, *privatize]))
     calls = {
         "import numpy": ["-c", "import numpy"],
@@ -94,7 +94,7 @@ def _show_commands(folder: Path, rounds: int) -> None:
         "privatize, 1,000 lines": privatize,
         "estimate, 1,000 lines": [
             "-c",
-            _COMMAND,
+            COMMAND,
             "estimate",
             "-c",
             str(file),
@@ -102,13 +102,13 @@ def _show_commands(folder: Path, rounds: int) -> None:
             str(reports),
         ],
         "import click": ["-c", "import click"],
-        "--help": ["-c", _COMMAND, "--help"],
-        **{f"{name} --help": ["-c", _COMMAND, name, "--help"] for name in COMMANDS},
+        "--help": ["-c", COMMAND, "--help"],
+        **{f"{name} --help": ["-c", COMMAND, name, "--help"] for name in COMMANDS},
     }
     seconds: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(rounds):
         for name, arguments in calls.items():
-            seconds[name].append(_cpu_seconds(arguments))
+            seconds[name].append(cpu_seconds(arguments))
     table = Table(title=f"processor time, median of {rounds}")
     for heading in ("what", "ms", "times import numpy"):
         table.add_column(heading, justify="left" if heading == "what" else "right")
@@ -118,11 +118,13 @@ def _show_commands(folder: Path, rounds: int) -> None:
     Console(width=100).print(table)
 
 
-def _cpu_seconds(arguments: Sequence[str]) -> float:
-    process = subprocess.Popen(
-        [sys.executable, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    _, status, used = os.wait4(process.pid, 0)
+def cpu_seconds(arguments: Sequence[str], *, output: Path | None = None) -> float:
+    """Return the processor time of a Python with these arguments, whose output goes to a file."""
+    with (output or Path(os.devnull)).open("wb") as file:
+        process = subprocess.Popen(
+            [sys.executable, *arguments], stdout=file, stderr=subprocess.DEVNULL
+        )
+        _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise RuntimeError(f"{arguments} ended with {process.returncode}")
@@ -137,7 +139,7 @@ def _show_worker(folder: Path, rounds: int) -> None:
         with broker("embedded") as running:
             lab = Lab(running, own)
             process = subprocess.Popen(
-                [sys.executable, "-c", _COMMAND, "worker", "-c", str(lab.file)],
+                [sys.executable, "-c", COMMAND, "worker", "-c", str(lab.file)],
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
             )
