@@ -157,6 +157,7 @@ def measure(setting: Setting) -> dict[str, float]:
             owner.flush()
     cpu_seconds = time.process_time() - begun
     memory = resident_bytes() - before
+    assert sum(owner.reports for owner in owners) == FRAMES * FRAME_REPORTS
     begun = time.process_time()
     for owner in owners:
         owner.restart()
@@ -209,6 +210,7 @@ class Owner:
             [] for _ in range(setting.partitions)
         ]
         self._owned: dict[int, Partition] = {}
+        self._now_ms = START_MS + setting.windows * HOUR_MS
         self.written_bytes = 0
         for replicas in self._workers:
             for replica in replicas:
@@ -230,7 +232,7 @@ class Owner:
     def count(self, number: int, frame: bytes) -> None:
         """Count a frame."""
         partition = self._load(number)
-        partition.ingest([(partition.next, frame)], now_ms=START_MS)
+        partition.ingest([(partition.next, frame)], now_ms=self._now_ms)
 
     def flush(self) -> None:
         """Write what has changed, and let every worker read it."""
@@ -256,6 +258,12 @@ class Owner:
             replica.read(log, position=len(log), end=len(log))
         for number in self._owned:
             assert Partition.load(self._context, number, replicas, epoch=1 << 20) is not None
+
+    @property
+    def reports(self) -> int:
+        """The number of reports counted."""
+        heads = [replica.head for replica in self._workers[0]]
+        return sum(head.n for head in heads if head is not None)
 
 
 if __name__ == "__main__":
