@@ -258,7 +258,10 @@ class SetDecoder(Queries):
         if isinstance(self.decoder, MassDecoder):
             mass = self.decoder.output_mass(1.0 - self.slack)
             mass *= self.slack
-            products = np.stack([-self.outputs.sums(row * mass) for row in plain])
+            if self.outputs.count == 1:
+                products = -(plain * mass).sum(axis=1, keepdims=True)
+            else:
+                products = np.stack([-self.outputs.sums(row * mass) for row in plain])
         else:
             expected = self.decoder.expect_each(plain * self.slack)
             products = np.stack([-self.groups.sums(row) for row in expected])

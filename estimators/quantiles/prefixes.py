@@ -119,11 +119,20 @@ class CountPrefixes:
         stored = np.empty(shape) if shape[0] * shape[1] <= _KEPT else None
         for ranks, plain in _plain(decoder, cuts):
             anchors = decoder.best_anchors(plain)
-            of_rank = zip(ranks, plain, anchors, strict=True)
-            decoded = np.stack([_anchored(decoder, cuts, *arguments) for arguments in of_rank])
+            decoded = _anchored(decoder, cuts, ranks, plain, anchors)
             if stored is not None:
                 stored[ranks.start : ranks.stop] = decoded
             expected = decoder.decoder.expect_each(decoded**2)
+            if groups.count == 1:
+                # Each rank has one cut, and one pass over all of them takes a third of the time.
+                some = slice(ranks.start, ranks.stop)
+                indicators = cuts.rank_of_value <= np.array(ranks)[:, None]
+                noise = remove_rounding(expected, indicators.astype(np.float64))
+                table[0, some] = anchors[:, 0]
+                table[1, some], table[2, some] = noise.min(axis=1), noise.max(axis=1)
+                table[3, some], table[4, some] = decoded.min(axis=1), decoded.max(axis=1)
+                table[5, some] = noise.sum(axis=1) / positions.size
+                continue
             for rank, anchor, h, moments in zip(ranks, anchors, decoded, expected, strict=True):
                 at = np.flatnonzero(cuts.rank == rank)
                 noise = remove_rounding(moments, (cuts.rank_of_value <= rank).astype(np.float64))
@@ -200,12 +209,11 @@ class CountPrefixes:
                 yield range(first, first + len(rows)), rows
             return
         for ranks, plain in _plain(self.decoder, cuts):
-            for rank, row in zip(ranks, plain, strict=True):
+            anchors = np.zeros((len(ranks), self.decoder.groups.count))
+            for row, rank in enumerate(ranks):
                 at = np.flatnonzero(cuts.rank == rank)
-                anchors = np.zeros(self.decoder.groups.count)
-                anchors[cuts.group[at]] = self.anchors[at]
-                row[:] = _anchored(self.decoder, cuts, rank, row, anchors)
-            yield ranks, plain
+                anchors[row, cuts.group[at]] = self.anchors[at]
+            yield ranks, _anchored(self.decoder, cuts, ranks, plain, anchors)
 
     @property
     def worst_noise(self) -> Floats:
@@ -245,11 +253,15 @@ def _plain(decoder: SetDecoder, cuts: _Cuts) -> Iterator[tuple[range, Floats]]:
 
 
 def _anchored(
-    decoder: SetDecoder, cuts: _Cuts, rank: int, plain: Floats, anchors: Floats
+    decoder: SetDecoder, cuts: _Cuts, ranks: range, plain: Floats, anchors: Floats
 ) -> Floats:
+    """Return the decoders with the least noise of these ranks, `(r, outputs)`."""
     of_output = decoder.outputs.of_place
-    h = plain + anchors[of_output] * decoder.slack
-    h[cuts.whole_groups(rank, decoder.groups.count)[of_output]] = 1.0
+    h: Floats = anchors if decoder.groups.count == 1 else anchors[:, of_output]
+    h = plain + h * decoder.slack
+    for row, rank in enumerate(ranks):
+        if decoder.groups.count > 1 or rank == cuts.ranks - 1:
+            h[row, cuts.whole_groups(rank, decoder.groups.count)[of_output]] = 1.0
     return h
 
 

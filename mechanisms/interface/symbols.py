@@ -187,12 +187,13 @@ class MassDecoder(CountDecoder):
 
 
 def remove_rounding(moments: Floats, weights: Floats) -> Floats:
-    """Return `moments - weights^2`, float64 `(k,)`, exactly 0 where only rounding is left.
+    """Return `moments - weights^2`, float64 `(.., k)`, exactly 0 where only rounding is left.
 
     A value that is reported exactly then has no noise. Rounding is measured against the largest
     weight, so that the unit of the weights does not matter.
     """
     squares = weights**2
     noise = moments - squares
-    noise[noise <= ROUNDING * np.maximum(moments, squares.max(initial=0.0))] = 0.0
+    largest = squares.max(axis=-1, initial=0.0, keepdims=True)
+    noise[noise <= ROUNDING * np.maximum(moments, largest)] = 0.0
     return noise
