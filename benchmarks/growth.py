@@ -4,8 +4,8 @@ One thing is varied at a time: values, open windows, partitions, collections, or
 the state. Each point is a process of its own without a broker: the state machine counts the same
 reports, its flushes are the changelog, and every worker reads it. *CPU* is the processor time of
 counting, flushing and reading, *memory* what that adds, *changelog* its bytes, and *start* the
-processor time of one worker that reads the changelog and loads its partitions. *Exponent* is that
-of the last step, times 4 in what is varied: 0 is no growth, 1 is linear. `--plot` draws one
+processor time of one worker that reads the changelog and loads its partitions. *Exponent* is the
+largest of growth between two points: 0 is no growth, 1 is linear. `--plot` draws one
 log-log plot for each, relative to its first point, with what linear growth would be.
 """
 
@@ -16,6 +16,7 @@ import multiprocessing
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -96,14 +97,20 @@ def _measure_all(only: str | None) -> dict[str, list[dict[str, Any]]]:
                 f"{start:.3f}",
             )  # fmt: skip
         table.add_section()
-        table.add_row("exponent", *(f"{_exponent(points[name], key):.2f}" for key in MEASURES))
+        table.add_row(
+            "exponent", *(f"{_exponent(points[name], name, key):.2f}" for key in MEASURES)
+        )
         console.print(table)
     return points
 
 
-def _exponent(points: Sequence[Mapping[str, float]], measure: str) -> float:
-    last, before = points[-1][measure], points[-2][measure]
-    return math.log(max(last, 1e-9) / max(before, 1e-9), 4.0)
+def _exponent(points: Sequence[Mapping[str, float]], name: str, measure: str) -> float:
+    """Return the largest exponent of growth between neighbours."""
+    return max(
+        math.log(max(after[measure], 1e-9) / max(before[measure], 1e-9))
+        / math.log(after[name] / before[name])
+        for before, after in pairwise(points)
+    )
 
 
 def plot(points: Mapping[str, Sequence[Mapping[str, float]]], file: Path) -> None:

@@ -110,9 +110,9 @@ class DesignDecoder(DisclosedBlocks, MassDecoder):
         return self._tables.low[kinds], self._tables.high[kinds]
 
     def decode_each(self, weights: Floats) -> Floats:
-        """Return `decode` of each row; a single block takes one transform for all rows."""
+        """Return `decode` of each row; a block takes one transform for all rows."""
         if self.step is None:
-            return super().decode_each(weights)
+            return self._decode_in_blocks(weights)
         whole = _whole(weights)
         placed = np.zeros((len(weights), self._layout.outputs), whole.dtype)
         placed[:, : self._place.size] = whole
@@ -121,12 +121,47 @@ class DesignDecoder(DisclosedBlocks, MassDecoder):
         return decoded
 
     def expect_each(self, functions: Floats) -> Floats:
-        """Return `expect` of each row; a single block takes one transform for all rows."""
+        """Return `expect` of each row; a block takes one transform for all rows."""
         if self.step is None:
-            return super().expect_each(functions)
+            return self._expect_in_blocks(functions)
         supporting = self._to_values[0](functions)[:, : self._place.size]
         means: Floats = self._excess[0] * supporting
         means += self._unlikely[0] * functions.sum(axis=1)[:, None]
+        return means
+
+    def _sum_rows(self, each: Sequence[IncidenceProduct], rows: Floats) -> Floats:
+        """Do the same as `_sum` for several vectors, `(r, outputs)`."""
+        out = np.empty_like(rows)
+        for sums, starts, order in self._batches(each):
+            places = starts[:, None] + np.arange(order)
+            summed = sums(rows[:, places].reshape(-1, order))
+            out[:, places] = summed.reshape(len(rows), len(starts), order)
+        return out
+
+    def _decode_in_blocks(self, weights: Floats) -> Floats:
+        if len(weights) == 1:
+            return super().decode_each(weights)
+        layout, every = self._layout, slice(None)
+        kinds, count = self._kind(every), layout.blocks.count
+        placed = np.zeros((len(weights), layout.outputs))
+        placed[:, self._slot(every)] = self._tables.step[kinds] * weights
+        # One count for all rows, each with blocks of its own.
+        blocks = layout.blocks.of_value + count * np.arange(len(weights))[:, None]
+        moved = (self._tables.low[kinds] * weights).ravel()
+        of_block = np.bincount(blocks.ravel(), moved, count * len(weights))
+        decoded = self._sum_rows(self._to_reports, placed)
+        decoded += np.repeat(of_block.reshape(len(weights), count), layout.orders, axis=1)
+        return decoded
+
+    def _expect_in_blocks(self, functions: Floats) -> Floats:
+        if len(functions) == 1:
+            return super().expect_each(functions)
+        every = slice(None)
+        kinds = self._kind(every)
+        in_block = np.add.reduceat(functions, self.reports.starts, axis=1)
+        means: Floats = self._unlikely[kinds] * in_block[:, self._layout.blocks.of_value]
+        supporting = self._sum_rows(self._to_values, functions)
+        means += self._excess[kinds] * supporting[:, self._slot(every)]
         return means
 
     def decode(self, weights: Floats) -> Floats:
