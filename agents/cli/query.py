@@ -23,6 +23,11 @@ from ldpstream.agents.cli.terminal.parameters import Whole
 @click.option("--start", "first", metavar="TIME", help="Add up all panes from TIME to --end.")
 @click.option("--end", "last_end", metavar="TIME", help="End of the panes to add up, exclusive.")
 @click.option(
+    "--compare",
+    metavar="SPAN",
+    help='What changed since another span: "before", how much earlier (1d), or START/END.',
+)
+@click.option(
     "--fingerprint", metavar="HEX", help="Ask about an earlier spec that is still accepted."
 )
 @form_options
@@ -40,6 +45,7 @@ def query(
     every: bool,
     first: str | None,
     last_end: str | None,
+    compare: str | None,
     fingerprint: str | None,
     form: Form,
     token: str | None,
@@ -49,6 +55,9 @@ def query(
 
     Prints the newest window unless options choose others; oldest first. Open windows have anytime
     bounds, which hold however often somebody looks, unless --method says otherwise.
+
+    With --compare, prints what changed in the population between two spans; all bounds of one
+    answer hold at once.
     """
     if every and last is not None:
         raise Refused("--last: expected --last or --all, not both")
@@ -58,8 +67,17 @@ def query(
         raise Refused("--start, --end: expected both, or neither")
     if span is not None and (spanned or every or last is not None):
         raise Refused("--start: expected no option that chooses windows, only --end with it")
+    if compare is not None and (spanned or every or last is not None or form == "plot"):
+        raise Refused("--compare: expected --start and --end to choose the span, and no --plot")
     limit = None if every or (last is None and spanned) else last or 1
     check_reachable(url)
+    if compare is not None:
+        from ldpstream.agents.cli.terminal.changes import print_change
+
+        asked = query_parameters(options)
+        asked |= {} if fingerprint is None else {"fingerprint": [fingerprint]}
+        print_change(url, name, token, span=span, compared=compare, form=form, options=asked)
+        return
     from ldpstream.agents.cli.terminal.windows import WindowSelection, print_windows
 
     selection = WindowSelection(

@@ -8,7 +8,7 @@ only those who look into a document make a model of it.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
-from typing import Final, Required, TypedDict, Unpack
+from typing import Any, Final, Required, TypedDict, Unpack
 
 import numpy as np
 from pydantic_core import to_json
@@ -39,6 +39,7 @@ from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.estimators.bounds.options import (
     ANYTIME,
     ONE_REPORT_EACH,
+    Estimand,
     Sampling,
     sampling_among,
     sampling_of,
@@ -97,25 +98,34 @@ def _document(
 ) -> Entry:
     """Return the fields of a document, in the order of its model."""
     chosen = collection.options if options is None else options
-    fields = _common_fields(collection, totals, window=window, final=final, partial=partial)
+    common: dict[str, Any] = {
+        "window": window,
+        "final": final,
+        "partial": partial,
+        "estimand": chosen.estimand,
+    }
+    fields = _common_fields(collection, totals, **common)
     devices = _of_devices(collection, totals, published=final and window is not None)
     # 1. Values: a withheld document has no other fields.
     if not collection.attributes:
         if fields["withheld"]:
             return _in_order(fields)
-        _, asked = of_span(collection, totals, chosen)
-        fields |= _counters(totals, chosen) | _estimates(collection, totals, asked, devices)
+        span, hold = (totals.start_ms, totals.end_ms), collection.spec.hold
+        held = 1 if hold is None else hold.windows
+        sampling = sampling_between(collection.spread, collection.window, *span, held=held)
+        asked = replace(chosen, sampling=sampling)
+        fields |= _estimates(collection, totals, asked, devices)
         return _in_order(fields)
     # 2. Records: one attribute, or a section for each.
     names = list(collection.attributes) if chosen.attribute is None else [chosen.attribute]
     sections = []
     for name in names:
         own, asked = of_attribute(collection, name, totals, chosen.about(name))
-        about = _common_fields(collection, own, window=window, final=final, partial=partial)
+        about = _common_fields(collection, own, **common)
         about |= {"attribute": name, "of": own.among}
         if not about["withheld"]:
             of_one = collection.attributes[name]
-            about |= _counters(own, chosen) | _estimates(of_one, own, asked, {})
+            about |= _estimates(of_one, own, asked, {})
         sections.append(_in_order(about))
     if chosen.attribute is not None:
         return sections[0]
@@ -123,11 +133,14 @@ def _document(
         return _in_order(fields | _first_shown(sections, totals.n))
     said = {
         "withheld": False,
+        "late": totals.late,
+        "rejected": totals.rejected,
+        "estimand": chosen.estimand,
         "confidence": chosen.confidence,
         "method": chosen.method,
         "projection": chosen.project,
     }
-    fields |= _counters(totals, chosen) | said | devices
+    fields |= said | devices
     return _in_order({**fields, "attributes": sections})
 
 
@@ -142,6 +155,7 @@ def _common_fields(
     window: tuple[int, int] | None,
     final: bool,
     partial: bool,
+    estimand: Estimand,
 ) -> Entry:
     """Return the fields of every document; a withheld one has no others."""
     fields: Entry = {
@@ -159,11 +173,9 @@ def _common_fields(
         fields["lost"] = asdict(totals.lost)
     if partial:
         fields["partial"] = True
+    if not fields["withheld"]:
+        fields |= {"late": totals.late, "rejected": totals.rejected, "estimand": estimand}
     return fields
-
-
-def _counters(totals: WindowTotals, options: EstimateOptions) -> Entry:
-    return {"late": totals.late, "rejected": totals.rejected, "estimand": options.estimand}
 
 
 def _first_shown(sections: Sequence[Entry], n: int) -> Entry:

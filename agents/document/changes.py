@@ -59,7 +59,9 @@ class ComparedSpan(Part):
     withheld: bool = Field(description="Whether it has too few reports to say anything else")
 
 
-class _Moved(Part):
+class Moved(Part):
+    """The numbers of a change."""
+
     before: Number = Field(description="The unbiased estimate of the earlier span")
     after: Number = Field(description="That of the other one")
     change: Number = Field(description="`after - before`")
@@ -87,15 +89,15 @@ class _OfQuery(Part):
 
 
 # Fields are written in reversed order of the bases: the value or name comes first.
-class ValueChange(_Moved, _OfValue):
+class ValueChange(Moved, _OfValue):
     """The change of one value's share."""
 
 
-class BlockChange(_Moved, _OfBlock):
+class BlockChange(Moved, _OfBlock):
     """The change of a disclosed block's share."""
 
 
-class QueryChange(_Moved, _OfQuery):
+class QueryChange(Moved, _OfQuery):
     """The change of a range's share, or of a mean, in units of its weights."""
 
 

@@ -125,22 +125,25 @@ class FinalAnswers:
         self._limit_bytes = limit_bytes
         self._size_bytes = 0
 
-    def get(self, key: str) -> bytes | None:
-        """Return a kept answer; None if there is none."""
-        with self._lock:
-            body = self._bodies.get(key)
-            if body is not None:
-                self._bodies.move_to_end(key)
-            return body
+    def once(self, key: str, compute: Callable[[], bytes | None]) -> bytes | None:
+        """Return a kept answer, or compute and keep it; None is not kept.
 
-    def put(self, key: str, body: bytes) -> None:
-        """Keep an answer, and forget those that were asked for least recently."""
+        Those that were asked for least recently are forgotten.
+        """
+        with self._lock:
+            if key in self._bodies:
+                self._bodies.move_to_end(key)
+                return self._bodies[key]
+        body = compute()
+        if body is None:
+            return None
         with self._lock:
             self._size_bytes += len(body) - len(self._bodies.pop(key, b""))
             self._bodies[key] = body
             while self._size_bytes > self._limit_bytes:
                 _, forgotten = self._bodies.popitem(last=False)
                 self._size_bytes -= len(forgotten)
+        return body
 
 
 @dataclass
@@ -256,12 +259,10 @@ def answered(
     tag = job.tag(config)
     if known_tags & {tag, "*"}:
         return EncodedAnswer(tag, None)
-    body = finals.get(tag) if job.final else None
-    if body is None:
-        body = job.body(config) if compute_elsewhere is None else compute_elsewhere(job, config)
-        if job.final:
-            finals.put(tag, body)
-    return EncodedAnswer(tag, body)
+    compute = job.body if compute_elsewhere is None else partial(compute_elsewhere, job)
+    return EncodedAnswer(
+        tag, finals.once(tag, partial(compute, config)) if job.final else compute(config)
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -208,14 +208,16 @@ def check_names(query: MultiMapping[str], parameters: Sequence[Parameter]) -> No
             raise AnswerError(400, f"{name}: expected once, got {len(query.getall(name))} times")
 
 
-def named_collection(request: web.Request) -> WorkerCollection:
-    """Return the collection in the path, under the spec of the parameter `fingerprint` if given.
+def named_collection(request: web.Request, name: str | None = None) -> WorkerCollection:
+    """Return the collection in the path, or of this name.
+
+    The parameter `fingerprint` may ask for it under another spec.
 
     Raises:
         AnswerError: 404, where it does not exist; 400, where it has no such spec.
     """
     collections = request.app[PIPELINE].collections
-    name = request.match_info["name"]
+    name = name or request.match_info["name"]
     if name not in collections:
         names = request.app[SHARDS].collections if SHARDS in request.app else collections
         raise AnswerError(404, f"no such collection; expected one of {', '.join(names)}")
@@ -233,21 +235,13 @@ def named_collection(request: web.Request) -> WorkerCollection:
     return specs[fingerprint]
 
 
-def readable_collection(request: web.Request) -> WorkerCollection:
-    """Return the collection in the path, with its state read to the end.
+def readable_collection(request: web.Request, name: str | None = None) -> WorkerCollection:
+    """Return the collection in the path, or of this name, with its state read to the end.
 
     Raises:
         AnswerError: 404, where it does not exist; 503, where its state cannot be read.
     """
-    return check_state(named_collection(request))
-
-
-def check_state(collection: WorkerCollection) -> WorkerCollection:
-    """Return a collection whose state is read to the end.
-
-    Raises:
-        AnswerError: 503, for any other.
-    """
+    collection = named_collection(request, name)
     if any(replica.head is None for replica in collection.replicas) or not collection.replicas:
         raise AnswerError(
             503, f"{collection.config.name}: its state is still being read; see /readyz"

@@ -11,6 +11,7 @@ import asyncio
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
 from typing import Any, Final
 
@@ -47,7 +48,6 @@ from ldpstream.agents.web.requests import (
     PIPELINE,
     SHARDS,
     AnswerError,
-    check_state,
     read_flag,
     read_number,
     read_time,
@@ -103,7 +103,7 @@ async def series_list(request: web.Request) -> web.Response:
         if name not in collections:
             continue
         try:
-            listed.append(await _series(request, check_state(collections[name])))
+            listed.append(await _series(request, readable_collection(request, name)))
         except AnswerError as error:
             errors[name] = error
     # What no collection can be asked is wrong in itself.
@@ -142,7 +142,7 @@ async def _series(request: web.Request, collection: WorkerCollection) -> Mapping
         if top:
             query = await _with_largest(collection, query, top, [span for span, _ in groups])
         keys = [_key(config, query, *group) for group in groups]
-        known = [finals.get(key) for key in keys]
+        known = [finals.once(key, lambda: None) for key in keys]
         makes = [
             take_span(collection, span, query.options)
             for (span, _), point in zip(groups, known, strict=True)
@@ -156,7 +156,7 @@ async def _series(request: web.Request, collection: WorkerCollection) -> Mapping
     for key, kept in zip(keys, known, strict=True):
         point = next(computed) if kept is None else from_json(kept)
         if kept is None and point["final"] and not point["withheld"]:
-            finals.put(key, to_json(point))
+            finals.once(key, partial(to_json, point))
         points.append(point)
     return series_fields(config, query, points, windows=windows)
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ldpstream.agents.cli.plans.model import PlanDocument
     from ldpstream.agents.cli.python.display import plot, to_frame
     from ldpstream.agents.cli.python.plans import certify, plan
-    from ldpstream.agents.cli.python.queries import query, windows
+    from ldpstream.agents.cli.python.queries import change, query, windows
     from ldpstream.agents.cli.python.reports import (
         ReportSet,
         define_collection,
@@ -48,6 +48,7 @@ __all__ = [
     "ReportSet",
     "__version__",
     "certify",
+    "change",
     "define_collection",
     "estimate",
     "load_collection",
@@ -65,7 +66,7 @@ _HOMES = {
     "ldpstream.agents.document.model": "EstimateDocument",
     "ldpstream.agents.document.sinks": "store_documents",
     "ldpstream.agents.cli.plans.model": "PlanDocument",
-    "ldpstream.agents.cli.python.queries": "query windows",
+    "ldpstream.agents.cli.python.queries": "change query windows",
     "ldpstream.agents.cli.python.plans": "certify plan",
     "ldpstream.agents.cli.python.reports": (
         "ReportSet define_collection estimate load_collection privatize read_reports"

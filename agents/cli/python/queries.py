@@ -7,6 +7,8 @@ from typing import Any, TypeVar
 
 from ldpstream.agents.cli.python.query_options import build_request
 from ldpstream.agents.client import Client, EstimateRequest, connect
+from ldpstream.agents.document.changes import ChangeDocument
+from ldpstream.agents.document.client.session import Asked
 from ldpstream.agents.document.model import EstimateDocument
 
 Answer = TypeVar("Answer")
@@ -57,6 +59,19 @@ def windows(
         return [await worker.estimate(name, chosen.model_copy(update=span)) for span in spans]
 
     return _ask(url, token, ask)
+
+
+def change(url: str, name: str, *, token: str | None = None, **parameters: Asked) -> ChangeDocument:
+    """Return what changed in a collection's population from one span to another.
+
+    By default from the window before the newest to the newest. `start` and `end`, `before_start`
+    and `before_end` name other spans; `top=5`, `range=["3..9"]`, `quantile=[0.5]`, `blocks=True`
+    and `devices="different"` are as in `GET .../change`.
+
+    Raises:
+        ApiError: where the worker refuses, does not answer, or is none.
+    """
+    return _ask(url, token, lambda worker: worker.change(name, **parameters))
 
 
 def _ask(

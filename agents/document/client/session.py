@@ -1,9 +1,9 @@
 """Requests to a worker: one method per path, answers as models, refusals as errors."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Final
+from typing import Final, TypeAlias
 from urllib.parse import quote
 
 import aiohttp
@@ -18,6 +18,7 @@ from ldpstream.agents.document.answers import (
     WindowList,
     WindowState,
 )
+from ldpstream.agents.document.changes import ChangeDocument
 from ldpstream.agents.document.client.errors import UnavailableError, UnreachableError, no_address
 from ldpstream.agents.document.client.transport import (
     Event,
@@ -28,11 +29,15 @@ from ldpstream.agents.document.client.transport import (
     parse,
 )
 from ldpstream.agents.document.model import EstimateDocument
+from ldpstream.agents.document.series import Series
 from ldpstream.mechanisms.base.times import parse_time
 
 _TIMEOUT_SECONDS: Final = 60.0
 """For an estimate, which may take a worker long."""
 PAGE: Final = 1_000
+_Text: TypeAlias = str | float | bool | None
+Asked: TypeAlias = _Text | Sequence[_Text]
+"""The value of a parameter, or those of one that may be repeated."""
 _AGAIN_SECONDS: Final = 2.0
 
 
@@ -121,6 +126,18 @@ class Client:
         raw = await self._transport.fetch("POST", path, spec, body=body, headers=headers)
         return parse(EstimateDocument, raw, self.url)
 
+    async def change(self, name: str, **parameters: Asked) -> ChangeDocument:
+        """Return what changed from one span to another: parameters as of `GET .../change`.
+
+        For example `start=..., end=..., top="all", range=["0..9"]`; by default the newest window
+        and the one before.
+        """
+        return await self._model(ChangeDocument, _path(name, "/change"), _asked(parameters))
+
+    async def series(self, name: str, **parameters: Asked) -> Series:
+        """Return a few numbers over many windows: parameters as of `GET .../series`."""
+        return await self._model(Series, _path(name, "/series"), _asked(parameters))
+
     async def final(
         self, name: str, start: str, *, fingerprint: str | None = None
     ) -> EstimateDocument:
@@ -183,6 +200,16 @@ async def connect(
 
 def _path(name: str, rest: str = "") -> str:
     return f"/api/collections/{quote(name, safe='')}{rest}"
+
+
+def _asked(parameters: Mapping[str, Asked]) -> list[tuple[str, str]]:
+    """Return parameters of a URL: flags as `true`, and each entry of a list by itself."""
+    pairs = []
+    for name, value in parameters.items():
+        for one in value if isinstance(value, list | tuple) else [value]:
+            text = str(one).lower() if isinstance(one, bool) else str(one)
+            pairs += [(name, text)] if one is not None else []
+    return pairs
 
 
 def _given(**parameters: str | None) -> list[tuple[str, str]]:

@@ -233,3 +233,28 @@ async def test_tables_say_how_many_forged_reports_it_would_take(url: str) -> Non
     assert document["distribution"]
     for entry in document["distribution"]:
         assert f"│ {entry['forged']:>6} │" in result.stdout
+
+
+async def test_spans_are_compared(url: str) -> None:
+    found = json.loads(
+        (await ldpstream("query", url, "city", "--compare", "before", "--json")).stdout
+    )
+    assert (found["before"]["window"]["start"], found["after"]["window"]["start"]) == (
+        "2026-11-21T10:03:00Z",
+        "2026-11-21T10:04:00Z",
+    )
+    again = await ldpstream("query", url, "city", "--compare", "1m", "--json")
+    assert json.loads(again.stdout) == found
+    span = ("--start", "2026-11-21T10:02:00Z", "--end", "2026-11-21T10:04:00Z")
+    first = "2026-11-21T10:00:00Z/2026-11-21T10:02:00Z"
+    table = await ldpstream("query", url, "city", *span, "--compare", first)
+    assert "before: 2026-11-21T10:00:00Z to 2026-11-21T10:02:00Z" in table.stdout
+    assert "of the population; all 61 bounds hold at once with 95.00%" in table.stdout
+    assert "downtown" in table.stdout
+    rows = list(csv.reader(io.StringIO((
+        await ldpstream("query", url, "city", "--compare", "before", "--csv", "--top", "all")
+    ).stdout)))  # fmt: skip
+    assert rows[0][:5] == ["kind", "name", "before", "after", "change"]
+    assert len(rows) == 1 + 60 + 1
+    refused = await ldpstream("query", url, "city", "--compare", "yesterday")
+    assert "--compare: expected before, how much earlier" in refused.stderr

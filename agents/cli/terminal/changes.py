@@ -1,0 +1,135 @@
+"""What changed between two spans, as `ldpstream query --compare` prints it."""
+
+import asyncio
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+from urllib.parse import quote
+
+from pydantic import JsonValue
+
+from ldpstream.agents.cli.terminal.client import connect
+from ldpstream.agents.cli.terminal.errors import Refused
+from ldpstream.agents.cli.terminal.labels import ShownLabels
+from ldpstream.agents.cli.terminal.options import Form
+from ldpstream.agents.cli.terminal.tables import FittingTable, percent, table_console
+from ldpstream.agents.client import Client
+from ldpstream.agents.document.changes import ChangeDocument, Moved
+from ldpstream.agents.document.flat import Cell, to_csv
+from ldpstream.mechanisms.base.texts import count
+from ldpstream.mechanisms.base.times import format_time, parse_duration, parse_time
+
+_HEADER: Final = ("kind", "name", "before", "after", "change", "low", "high", "told")
+
+
+def print_change(
+    url: str,
+    name: str,
+    token: str | None,
+    *,
+    span: tuple[str, str] | None,
+    compared: str,
+    form: Form,
+    options: Mapping[str, Sequence[str]],
+) -> None:
+    """Ask the worker at a URL what changed, and print it.
+
+    Raises:
+        Refused, Failed: as `connect`.
+        Refused: where `compared` is neither "before", a duration, nor two times.
+    """
+    asyncio.run(_print(url, name, token, span, compared, form, options))
+
+
+async def _print(
+    url: str,
+    name: str,
+    token: str | None,
+    span: tuple[str, str] | None,
+    compared: str,
+    form: Form,
+    options: Mapping[str, Sequence[str]],
+) -> None:
+    async with connect(url, token=token) as worker:
+        parameters = [(word, text) for word, texts in options.items() for text in texts]
+        parameters += await _spans(worker, name, span, compared)
+        path = f"/api/collections/{quote(name, safe='')}/change"
+        answer = await worker.get(path, parameters)
+        labels = ShownLabels.of_collection(await worker.collection(name))
+    if form == "json":
+        sys.stdout.buffer.write(answer + b"\n")
+        return
+    document = ChangeDocument.model_validate_json(answer)
+    rows = list(_rows(document, labels))
+    if form == "csv":
+        sys.stdout.buffer.write(to_csv(rows, _HEADER))
+        return
+    _show(document, rows)
+
+
+async def _spans(
+    worker: Client, name: str, span: tuple[str, str] | None, compared: str
+) -> list[tuple[str, str]]:
+    """Return the parameters of both spans."""
+    pairs = [] if span is None else [("start", span[0]), ("end", span[1])]
+    if compared == "before":
+        return pairs
+    first, slash, last = compared.partition("/")
+    try:
+        if slash:
+            return [*pairs, ("before_start", first), ("before_end", last)]
+        earlier_ms = parse_duration(compared)
+        if span is None:
+            newest = (await worker.newest(name, 1))[0].window
+            span = newest.start, newest.end
+            pairs = [("start", span[0]), ("end", span[1])]
+        moved = [format_time(parse_time(time) - earlier_ms) for time in span]
+    except (ValueError, IndexError):
+        what = "before, how much earlier (such as 1d), or START/END"
+        raise Refused(f"--compare: expected {what}, got {compared[:40]!r}") from None
+    return [*pairs, ("before_start", moved[0]), ("before_end", moved[1])]
+
+
+def _rows(document: ChangeDocument, labels: ShownLabels) -> Iterator[list[Cell]]:
+    def text(label: JsonValue) -> str:
+        return labels.text(label, document.attribute)
+
+    named: list[tuple[str, str, Moved]] = [
+        *(("value", text(one.value), one) for one in document.values),
+        *(("block", one.name or f"block {one.block}", one) for one in document.blocks),
+        *(("range", one.name, one) for one in document.ranges),
+        *(("linear", one.name, one) for one in document.linear),
+    ]
+    for kind, name, one in named:
+        yield [kind, name, one.before, one.after, one.change, one.low, one.high, one.told]
+    for p in document.quantiles:
+        ends = text(p.before), text(p.after)
+        yield ["quantile", f"{p.p:g}", *ends, p.steps, p.low, p.high, p.told]
+
+
+def _show(document: ChangeDocument, rows: Sequence[Sequence[Cell]]) -> None:
+    console, (before, after) = table_console(), (document.before, document.after)
+    for title, span in (("before", before), ("after", after)):
+        shown = span.span or span.window
+        state = "final" if span.final else "open"
+        text = f"{title}: {shown.start} to {shown.end}, {state}, {count(span.n, 'report')}"
+        console.print(f"{document.collection}, {text}", markup=False)
+    if document.withheld:
+        console.print(f"withheld: {document.reason}", markup=False)
+        return
+    console.print(
+        f"of the population; all {document.family:,} bounds hold at once with "
+        f"{percent(document.confidence)} ({document.method}); {document.told:,} told",
+        markup=False,
+    )
+    table = FittingTable()
+    for header in ("name", *_HEADER[2:]):
+        table.add_column(header, justify="left" if header == "name" else "right")
+    for kind, name, *numbers, told in rows:
+        # Shares in percent; means and positions in their own units.
+        text_of = "{:.6g}".format if kind in ("linear", "quantile") else percent
+        texts = [
+            text_of(one) if isinstance(one, int | float) else str(one or "") for one in numbers
+        ]
+        table.add_row(str(name), *texts, str(told or ""))
+    console.print(table)
