@@ -58,7 +58,7 @@ def estimate(config_file: str, name: str, reports: BinaryIO, *, form: Form, **qu
     showing = Showing(
         minimum=collection.minimum,
         together="simultaneous" in parameters,
-        labels=ShownLabels.of_domain(collection.spec.domain),
+        labels=ShownLabels.of_domain(collection.spec.domain, collection.names.value_labels),
     )
     print_document(document, form, showing)
 

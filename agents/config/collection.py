@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -12,6 +12,7 @@ import numpy as np
 from pydantic import BaseModel
 
 from ldpstream.agents.config.errors import ConfigError, Problems, key_path, shown
+from ldpstream.agents.config.names import Names, read_names
 from ldpstream.agents.config.privacy import (
     Central,
     Privacy,
@@ -143,6 +144,8 @@ class CollectionConfig:
     """What published documents contain."""
     spread: SpreadConfig | None = None
     """How devices spread their budget; None: they may report in every pane."""
+    names: Names = field(default_factory=Names)
+    """What people call it."""
     accept: tuple["CollectionConfig", ...] = ()
     """Earlier collections of this name on the same topics whose reports are still counted."""
 
@@ -250,6 +253,8 @@ def read_collection(
             "expected windows that do not overlap, one per round, and no spread: a device itself "
             "chooses the round in which it takes part",
         )
+    # Before the options: published ranges may have the names of blocks.
+    names = read_names(path, table, spec, base=base)
     return CollectionConfig(
         name=name,
         spec=spec,
@@ -265,6 +270,7 @@ def read_collection(
         publish_every_ms=table.publish.every,
         options=_options(path, table, spec),
         spread=read_spread(f"{path}.spread", table.spread, window, spec),
+        names=names,
     )
 
 

@@ -161,6 +161,7 @@ _HOLD_SCHEMA: Final = {
         },
     ]
 }
+Text = Annotated[str, Field(min_length=1, max_length=100)]
 Brokers = Annotated[str, AfterValidator(_brokers)]
 TimeZone = Annotated[str, AfterValidator(_time_zone)]
 
@@ -374,6 +375,34 @@ class CollectionTable(Table):
         ge=1,
         le=_SHARPEST_LIMIT,
         description="Reports at which anytime bounds are narrowest",
+    )
+
+    title: Text | None = Field(
+        default=None, description="What people call it", examples=["Trips by mode"]
+    )
+    description: Annotated[str, Field(max_length=1_000)] | None = Field(
+        default=None, description="What it is about, in a sentence", examples=["Main mode of a day"]
+    )
+    unit: Text | None = Field(
+        default=None, description="Of its values, or of the numbers of an interval", examples=["km"]
+    )
+    axes: list[Text] | None = Field(
+        default=None, description="Names of the dimensions", examples=[["hour", "zone"]]
+    )
+    block_names: list[Text] | None = Field(
+        default=None,
+        description="Names of the disclosed blocks, in order; ranges ask for them by name",
+        examples=[["north", "south"]],
+    )
+    value_labels: dict[str, Text] = Field(
+        default={},
+        description="What people read in place of a value's label",
+        examples=[{"1": "never", "2": "daily"}],
+    )
+    geojson: str | None = Field(
+        default=None,
+        description="A file with the shapes of the blocks, whose `id` is a number or name",
+        examples=["districts.geojson"],
     )
 
     @model_validator(mode="before")

@@ -198,6 +198,19 @@ class Collection(Part):
     )
     accepted: list[AcceptedSpec] = Field(description="Earlier specs still accepted")
     ready: bool
+    title: str | None = Field(default=None, description="What people call it")
+    description: str | None = Field(default=None, description="What it is about")
+    unit: str | None = Field(default=None, description="Of its values")
+    axes: list[str] | None = Field(default=None, description="Names of the dimensions")
+    block_names: list[str] | None = Field(
+        default=None, description="Names of the disclosed blocks, in order"
+    )
+    value_labels: dict[str, str] = Field(
+        default={}, description="What people read in place of a label, by its text"
+    )
+    geojson: bool = Field(
+        default=False, description="Whether `.../geojson` has the shapes of the blocks"
+    )
 
 
 class CollectionList(Part):

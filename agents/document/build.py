@@ -167,6 +167,8 @@ def _common_fields(
         "final": final,
         "withheld": totals.withheld or totals.n < collection.minimum,
     }
+    if collection.names.title is not None:
+        fields["title"] = collection.names.title
     if totals.waiting is not None:
         fields["waiting"] = asdict(totals.waiting)
     if totals.lost.partitions:

@@ -200,6 +200,8 @@ def _change(
         "after": shown[1],
         "withheld": False,
     }
+    if collection.names.title is not None:
+        fields["title"] = collection.names.title
     if attribute is not None:
         fields["attribute"] = attribute
     if (reason := _withheld(collection, spans, shown)) is not None:

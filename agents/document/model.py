@@ -101,6 +101,9 @@ class EstimateDocument(Part):
 
     collection: str
     fingerprint: str = Field(description="Fingerprint of the reports' spec, in hexadecimal")
+    title: str | None = Field(
+        default=None, description="What people call the collection; only if configured"
+    )
     window: Window | None = Field(description="Null for all reports together")
     size: str | None = Field(
         default=None,

@@ -106,6 +106,14 @@ async def device_spec(request: web.Request) -> web.Response:
     return web.Response(body=body, content_type="application/json", charset="utf-8")
 
 
+async def geojson(request: web.Request) -> web.Response:
+    """Answer the shapes of a collection's blocks."""
+    config = named_collection(request).config
+    if config.names.geojson is None:
+        raise AnswerError(404, f"{config.name}: no geojson is configured")
+    return web.Response(body=config.names.geojson, content_type="application/json")
+
+
 async def status(request: web.Request) -> web.Response:
     """Answer a collection's progress."""
     return _json(describe.describe_status(named_collection(request)))

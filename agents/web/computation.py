@@ -284,7 +284,7 @@ class Job:
         totals = self.totals
         settings = (
             (__version__, np.__version__, scipy_version, self.form),
-            (config.name, config.spec.fingerprint, self.final),
+            (config.name, config.names.title, config.spec.fingerprint, self.final),
             (config.minimum, config.minimum_block, config.spread, config.central),
             (self.window, totals.start_ms, totals.end_ms, totals.withheld, self.partial),
             (totals.n, totals.late, totals.rejected, totals.lost),

@@ -1,6 +1,7 @@
 """Collections of a running pipeline, as answers of the HTTP API."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from types import MappingProxyType
 from typing import Any
 
@@ -56,6 +57,7 @@ def describe_collection(collection: Described) -> Collection:
         attributes=_attributes(config),
         accepted=[_accepted(accepted) for accepted in collection.accepted],
         ready=_is_ready(collection),
+        **{**asdict(config.names), "geojson": config.names.geojson is not None},
     )
 
 

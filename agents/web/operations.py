@@ -72,6 +72,13 @@ OPERATIONS: Final = (
         parameters=(FINGERPRINT,),
     ),
     Operation(
+        path="/api/collections/{name}/geojson",
+        summary="The shapes of its blocks, a GeoJSON FeatureCollection, where one is configured",
+        handler=api.geojson,
+        answer=None,
+        text="application/json",
+    ),
+    Operation(
         path="/api/collections/{name}/windows",
         summary="Windows with reports, oldest first",
         handler=api.window_list,

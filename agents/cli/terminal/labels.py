@@ -16,17 +16,22 @@ Ends = Sequence[float]
 
 @dataclass(frozen=True)
 class ShownLabels:
-    """Which labels of a collection are bins, by attribute; of no attribute under None."""
+    """Which labels of a collection are bins, by attribute; of no attribute under None.
+
+    `names` are what people read in place of labels, by their text.
+    """
 
     ends: Mapping[str | None, Ends] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of_domain(cls, domain: Domain) -> Self:
+    def of_domain(cls, domain: Domain, names: Mapping[str, str] | None = None) -> Self:
         """Return those of a domain here."""
         of: dict[str | None, Domain] = {None: domain}
         of.update(domain.members.items())
         return cls(
-            {name: _ends(attribute_domain.estimated) for name, attribute_domain in of.items()}
+            {name: _ends(attribute_domain.estimated) for name, attribute_domain in of.items()},
+            names or {},
         )
 
     @classmethod
@@ -34,14 +39,16 @@ class ShownLabels:
         """Return those of a collection that a worker serves."""
         of: dict[str | None, DomainShape] = {None: collection.domain}
         of |= {attribute.name: attribute.domain for attribute in collection.attributes}
-        return cls({name: _ends_of_shape(shape) for name, shape in of.items()})
+        ends = {name: _ends_of_shape(shape) for name, shape in of.items()}
+        return cls(ends, collection.value_labels)
 
     def text(self, label: JsonValue, attribute: str | None = None) -> str:
         """Return a label of an attribute, or of a pair `first:second`, as text."""
         if attribute is not None and ":" in attribute and isinstance(label, list | tuple):
             sides = zip(label, attribute.split(":"), strict=True)
             return f"[{', '.join(self.text(*side) for side in sides)}]"
-        return label_text(label, self.ends.get(attribute, ()))
+        text = label_text(label, self.ends.get(attribute, ()))
+        return self.names.get(text, text)
 
 
 PLAIN: Final = ShownLabels()

@@ -176,8 +176,9 @@ def _verdict(test: Calibration) -> str:
 
 def describe(document: EstimateDocument) -> str:
     """Return one line with a document's collection, window and number of reports."""
+    name = document.collection
     texts = [
-        document.collection,
+        name if document.title is None else f"{document.title} ({name})",
         document.window_text,
         "final" if document.final else "open",
         count(document.n, "report"),

@@ -26,6 +26,7 @@ ASKED = [
     ("/api/collections/{name}/estimate", "/api/collections/city/estimate?project=blocks", 200),
     ("/api/collections/{name}/estimate", "/api/collections/city/estimate?top=x", 400),
     ("/api/collections/{name}/estimate", "/api/collections/none/estimate", 404),
+    ("/api/collections/{name}/geojson", "/api/collections/city/geojson", 404),
     ("/api/collections/{name}/series", "/api/collections/city/series?published=true", 200),
     ("/api/collections/{name}/series", "/api/collections/city/series?points=0", 400),
     ("/api/series", "/api/series", 200),

@@ -1,0 +1,110 @@
+"""What people call a collection, its values and its blocks: only shown, never sent or counted."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from ldpstream.agents.config.errors import ConfigError, key_path
+from ldpstream.agents.config.query.capabilities import disclosed_blocks
+from ldpstream.agents.config.tables import CollectionTable
+from ldpstream.mechanisms.base.errors import QueryError
+from ldpstream.mechanisms.domains.blocks import Blocks
+from ldpstream.mechanisms.domains.queries import make_set
+from ldpstream.mechanisms.wire.spec import CollectionSpec
+
+_GEOJSON_BYTES: Final = 4 << 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Names:
+    """Names of a collection; None where it has none.
+
+    `axes` are one for each dimension, `value_labels` by the text of a label. `geojson` is a
+    FeatureCollection of the blocks, as JSON.
+    """
+
+    title: str | None = None
+    description: str | None = None
+    unit: str | None = None
+    axes: tuple[str, ...] | None = None
+    block_names: tuple[str, ...] | None = None
+    value_labels: Mapping[str, str] = field(default_factory=dict)
+    geojson: bytes | None = field(default=None, repr=False)
+
+
+def read_names(path: str, table: CollectionTable, spec: CollectionSpec, *, base: Path) -> Names:
+    """Return the names of a collection, and give its disclosed blocks theirs.
+
+    Raises:
+        ConfigError: naming the key and what was expected.
+    """
+    domain, blocks = spec.domain.estimated, disclosed_blocks(spec)
+    of_records = [name for name in ("axes", "value_labels") if getattr(table, name)]
+    if spec.attributes and of_records:
+        raise ConfigError(f"{path}.{of_records[0]}", "expected none for records")
+    if table.axes is not None and len(table.axes) != len(domain.shape):
+        what = f"expected {len(domain.shape)} names, one for each dimension, got {len(table.axes)}"
+        raise ConfigError(f"{path}.axes", what)
+    try:
+        if table.value_labels:
+            make_set("value_labels", list(table.value_labels), domain)
+    except QueryError as error:
+        where = f"{path}.{key_path(['value_labels'])}"
+        raise ConfigError(where, f"expected labels of the domain: {error.expected}") from error
+    names = _block_names(f"{path}.block_names", table.block_names, blocks)
+    return Names(
+        title=table.title,
+        description=table.description,
+        unit=table.unit,
+        axes=None if table.axes is None else tuple(table.axes),
+        block_names=names,
+        value_labels=table.value_labels,
+        geojson=_geojson(f"{path}.geojson", table.geojson, blocks, base=base),
+    )
+
+
+def _block_names(
+    path: str, names: list[str] | None, blocks: Blocks | None
+) -> tuple[str, ...] | None:
+    if names is None:
+        return None if blocks is None else blocks.names
+    if blocks is None:
+        raise ConfigError(path, "expected none: reports disclose no blocks of the domain")
+    if blocks.names is not None:
+        raise ConfigError(path, "expected none: the domain's file names its blocks")
+    if len(names) != blocks.count or len(set(names)) < len(names):
+        what = f"expected {blocks.count} different names, one for each block, got {len(names)}"
+        raise ConfigError(path, what)
+    # Only people read them: neither the spec's identity nor its equality depends on names.
+    object.__setattr__(blocks, "names", tuple(names))
+    return blocks.names
+
+
+def _geojson(path: str, file: str | None, blocks: Blocks | None, *, base: Path) -> bytes | None:
+    """Return the file with the shapes of blocks, each with its number or name as `id`."""
+    if file is None:
+        return None
+    if blocks is None:
+        raise ConfigError(path, "expected none: reports disclose no blocks of the domain")
+    try:
+        with (base / file).open("rb") as opened:
+            raw = opened.read(_GEOJSON_BYTES + 1)
+        shapes = json.loads(raw[:_GEOJSON_BYTES])
+    except (OSError, ValueError) as error:
+        what = f"expected a GeoJSON file of at most {_GEOJSON_BYTES >> 20} MiB: {error}"
+        raise ConfigError(path, what) from error
+    features = shapes.get("features") if isinstance(shapes, dict) else None
+    if not isinstance(features, list) or shapes.get("type") != "FeatureCollection":
+        raise ConfigError(path, 'expected a "FeatureCollection" with a list "features"')
+    known = {*range(blocks.count), *(blocks.names or ())}
+    for number, feature in enumerate(features):
+        name = feature.get("id") if isinstance(feature, dict) else None
+        if not isinstance(name, str | int) or name not in known:
+            what = (
+                f'expected an "id" that is the number of a block, 0..{blocks.count - 1}, or its '
+                f"name, in feature {number}"
+            )
+            raise ConfigError(path, what)
+    return json.dumps(shapes, separators=(",", ":")).encode()

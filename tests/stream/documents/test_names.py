@@ -1,0 +1,97 @@
+"""Names of a collection, its values and blocks: shown, and never part of what devices send."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ldpstream.agents.config import ConfigError, read_config
+from ldpstream.agents.config.collection import CollectionConfig
+from ldpstream.agents.config.query.capabilities import disclosed_blocks, read_options
+from tests.stream.cli import invoke
+
+TABLE: dict[str, Any] = {
+    "mechanism": "block-hadamard",
+    "epsilon": 1.0,
+    "domain": {"size": 4, "blocks": 2},
+    "minimum": 1,
+}
+NAMES: dict[str, Any] = {
+    "title": "Answers of pupils",
+    "description": "How often they read",
+    "unit": "answers",
+    "axes": ["answer"],
+    "block_names": ["rarely", "often"],
+    "value_labels": {"0": "never", "3": "daily"},
+}
+
+
+def read(base: Path = Path(), **changed: Any) -> CollectionConfig:
+    tables = {"collection": {"pupils": {**TABLE, **changed}}}
+    return read_config(tables, base=base, environment={}).collections["pupils"]
+
+
+def shapes(*ids: object) -> str:
+    features = [{"type": "Feature", "id": one, "geometry": None} for one in ids]
+    return json.dumps({"type": "FeatureCollection", "features": features})
+
+
+def test_names_change_neither_the_spec_nor_what_others_call_its_blocks() -> None:
+    named, plain = read(**NAMES), read()
+    assert named.spec.fingerprint == plain.spec.fingerprint
+    assert named.spec.device_document() == plain.spec.device_document()
+    blocks, others = disclosed_blocks(named.spec), disclosed_blocks(plain.spec)
+    assert blocks is not None
+    assert others is not None
+    assert (blocks.names, others.names) == (("rarely", "often"), None)
+    asked = read_options(named.options, named.spec, {"range": ["often"]})
+    assert asked.ranges[0].values((4,)).tolist() == [2, 3]
+
+
+@pytest.mark.parametrize(
+    ("changed", "error"),
+    [
+        ({"title": ""}, "pupils.title: expected"),
+        ({"axes": ["a", "b"]}, "pupils.axes: expected 1 names, one for each dimension, got 2"),
+        ({"block_names": ["a"]}, "pupils.block_names: expected 2 different names"),
+        ({"block_names": ["a", "a"]}, "pupils.block_names: expected 2 different names"),
+        ({"value_labels": {"4": "x"}}, "pupils.value_labels: expected labels of the domain"),
+        ({"domain": {"size": 4}, "geojson": "x.json", "mechanism": "l1-bits"}, "no blocks"),
+        ({"geojson": "missing.json"}, "pupils.geojson: expected a GeoJSON file"),
+        ({"geojson": "wrong.json"}, "in feature 1"),
+    ],
+)
+def test_names_that_do_not_fit_are_refused(
+    tmp_path: Path, changed: dict[str, Any], error: str
+) -> None:
+    (tmp_path / "wrong.json").write_text(shapes(0, 2))
+    with pytest.raises(ConfigError, match=error):
+        read(tmp_path, **changed)
+
+
+def test_shapes_name_blocks_by_number_or_name(tmp_path: Path) -> None:
+    (tmp_path / "shapes.json").write_text(shapes(0, "often"))
+    found = read(tmp_path, **NAMES, geojson="shapes.json")
+    assert json.loads(found.names.geojson or b"")["features"][1]["id"] == "often"
+
+
+def test_people_read_names_where_values_are_printed(tmp_path: Path) -> None:
+    file = tmp_path / "ldpstream.toml"
+    file.write_text(
+        '[collection.pupils]\nmechanism = "block-hadamard"\nepsilon = 8.0\nminimum = 1\n'
+        'domain = { size = 4, blocks = 2 }\ntitle = "Answers of pupils"\n'
+        'value_labels = { 0 = "never", 3 = "daily" }\n'
+    )
+    values = tmp_path / "values.csv"
+    values.write_text("\n".join(["0", "3", "1"] * 50))
+    options = ("-c", str(file), "pupils")
+    reports = tmp_path / "reports.jsonl"
+    reports.write_text(invoke("privatize", *options, str(values)).stdout)
+    table = invoke("estimate", *options, str(reports)).stdout
+    assert "Answers of pupils (pupils)" in table
+    assert "daily" in table
+    assert "never" in table
+    document = json.loads(invoke("estimate", "--json", *options, str(reports)).stdout)
+    assert document["title"] == "Answers of pupils"
+    assert {entry["value"] for entry in document["distribution"]} == {0, 1, 2, 3}
