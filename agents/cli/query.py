@@ -74,9 +74,9 @@ def query(
     if compare is not None:
         from ldpstream.agents.cli.terminal.changes import print_change
 
-        asked = query_parameters(options)
-        asked |= {} if fingerprint is None else {"fingerprint": [fingerprint]}
-        print_change(url, name, token, span=span, compared=compare, form=form, options=asked)
+        parameters = query_parameters(options)
+        parameters |= {} if fingerprint is None else {"fingerprint": [fingerprint]}
+        print_change(url, name, token, span=span, compared=compare, form=form, options=parameters)
         return
     from ldpstream.agents.cli.terminal.windows import WindowSelection, print_windows
 

@@ -208,10 +208,10 @@ def _change(
         return fields | {"withheld": True, "reason": reason}
     devices = options.devices or devices_between(collection, *(span.totals for span in spans))
     bases = []
-    for totals, asked in pairs:
+    for totals, options_of_span in pairs:
         if options.devices is not None:
-            asked = replace(asked, sampling=ONE_REPORT_EACH)
-        bases.append(Basis.of(about.spec, totals, asked))
+            options_of_span = replace(options_of_span, sampling=ONE_REPORT_EACH)
+        bases.append(Basis.of(about.spec, totals, options_of_span))
     lists = _Comparison(bases[0], bases[1], devices).lists(about, blocks=options.blocks)
     return fields | {
         "estimand": chosen.estimand,
@@ -283,22 +283,22 @@ class _Comparison:
         """Return the lists of a document, with all that their bounds share."""
         options = self.before.options
         disclosed = disclosed_blocks(about.spec) if blocks else None
-        wanted: dict[str, Callable[[OptionKeywords], tuple[Change, list[Entry]]]] = {}
+        lists: dict[str, Callable[[OptionKeywords], tuple[Change, list[Entry]]]] = {}
         if options.top != 0:
-            wanted["values"] = self._values
+            lists["values"] = self._values
         if disclosed is not None:
             names = disclosed.names or (None,) * disclosed.count
             sets = [np.flatnonzero(disclosed.of_value == block) for block in range(disclosed.count)]
             heads = [{"block": block, "name": name} for block, name in enumerate(names)]
-            wanted["blocks"] = lambda keywords: self._sets(keywords, sets, heads)
+            lists["blocks"] = lambda keywords: self._sets(keywords, sets, heads)
         if options.ranges:
             heads = [{"name": one.name} for one in options.ranges]
-            wanted["ranges"] = lambda keywords: self._ranges(keywords, heads)
+            lists["ranges"] = lambda keywords: self._ranges(keywords, heads)
         if options.linear:
-            wanted["linear"] = self._linear
+            lists["linear"] = self._linear
         if options.quantiles:
-            wanted["quantiles"] = self._quantiles
-        error = (1.0 - options.confidence) / max(1, len(wanted))
+            lists["quantiles"] = self._quantiles
+        error = (1.0 - options.confidence) / max(1, len(lists))
         keywords: OptionKeywords = {
             "confidence": 1.0 - error,
             "method": options.method,
@@ -306,15 +306,17 @@ class _Comparison:
             "simultaneous": True,
             "sharpest": options.sharpest,
         }
-        found = {name: make(keywords) for name, make in wanted.items()}
-        told = sum(int(_directions(change).astype(bool).sum()) for change, _ in found.values())
-        rows = {name: entries for name, (_, entries) in found.items()}
+        changes = {name: make(keywords) for name, make in lists.items()}
+        directions = sum(
+            int(_directions(change).astype(bool).sum()) for change, _ in changes.values()
+        )
+        rows = {name: entries for name, (_, entries) in changes.items()}
         if "values" in rows and options.top is not None:
             rows["values"] = [
-                rows["values"][at] for at in _most_changed(found["values"][0], options.top)
+                rows["values"][at] for at in _most_changed(changes["values"][0], options.top)
             ]
-        family = sum(change.value.size for change, _ in found.values())
-        return {"family": family, "told": told, **rows}
+        family = sum(change.value.size for change, _ in changes.values())
+        return {"family": family, "told": directions, **rows}
 
     @property
     def _hidden(self) -> Bools | None:
@@ -342,10 +344,10 @@ class _Comparison:
         self, keywords: OptionKeywords, sets: Sequence[Any], heads: Sequence[Entry]
     ) -> tuple[Change, list[Entry]]:
         def estimated(basis: Basis, options: OptionKeywords) -> Estimate:
-            given = sets
+            own_sets = sets
             if basis.given is not None:
-                given = [np.flatnonzero(np.isin(basis.given, one)) for one in sets]
-            return estimate_sets(basis.mechanism, basis.statistic, basis.n, given, **options)
+                own_sets = [np.flatnonzero(np.isin(basis.given, one)) for one in sets]
+            return estimate_sets(basis.mechanism, basis.statistic, basis.n, own_sets, **options)
 
         change, hidden = self._estimate(estimated, keywords), self._hidden
         change = _without(change, None if hidden is None else ~whole_sets(hidden, sets))
@@ -362,23 +364,25 @@ class _Comparison:
         weights = np.stack([query.weights for query in queries])
 
         def estimated(basis: Basis, options: OptionKeywords) -> Estimate:
-            given = weights if basis.given is None else weights[:, basis.given]
-            return estimate_linear(basis.mechanism, basis.statistic, basis.n, given, **options)
+            own_weights = weights if basis.given is None else weights[:, basis.given]
+            return estimate_linear(
+                basis.mechanism, basis.statistic, basis.n, own_weights, **options
+            )
 
         change = self._estimate(estimated, keywords, np.ptp(weights, axis=1))
         change = _without(change, None if hidden is None else ~whole_queries(hidden, weights))
         return change, _rows(change, [{"name": query.name} for query in queries])
 
     def _quantiles(self, keywords: OptionKeywords) -> tuple[Change, list[Entry]]:
-        asked, hidden, domain = self.before.options.quantiles, self._hidden, self.before.domain
-        each = 1.0 - (1.0 - keywords["confidence"]) / len(asked)
+        shares, hidden, domain = self.before.options.quantiles, self._hidden, self.before.domain
+        each = 1.0 - (1.0 - keywords["confidence"]) / len(shares)
         alone: OptionKeywords = {**keywords, "confidence": each, "simultaneous": False}
 
         def of(basis: Basis) -> Callable[[OptionKeywords], Quantiles]:
             prefixes = prepared_prefixes(basis.mechanism, basis.own)
             counted = basis.mechanism, basis.statistic, basis.n
             return lambda options: estimate_quantiles(
-                *counted, asked, prefixes=prefixes, **_of_span(basis, options)
+                *counted, shares, prefixes=prefixes, **_of_span(basis, options)
             )
 
         spans = of(self.before), of(self.after)
@@ -386,9 +390,9 @@ class _Comparison:
             *spans, devices=self.devices, correlation=self._prefix_correlation(alone), **alone
         )
         if hidden is not None:
-            change = _without(change, np.ones(len(asked), dtype=np.bool_))
+            change = _without(change, np.ones(len(shares), dtype=np.bool_))
         columns = zip(
-            *(asked, change.before, change.after, change.value, change.low, change.high),
+            *(shares, change.before, change.after, change.value, change.low, change.high),
             _directions(change),
             strict=True,
         )
@@ -401,17 +405,17 @@ class _Comparison:
                     name: None if finite(steps) is None else int(steps)
                     for name, steps in (("steps", value), ("low", low), ("high", high))
                 },
-                "told": told,
+                "told": direction,
             }
-            for p, before, after, value, low, high, told in columns
+            for p, before, after, value, low, high, direction in columns
         ]
 
     def _prefix_correlation(self, keywords: OptionKeywords) -> float:
         """Return the largest r of the prefixes that quantiles follow from."""
         if self.devices != "fresh":
             return float(self.devices == "held")
-        parts = [_prefix_sampling(basis, keywords) for basis in (self.before, self.after)]
-        return float(np.nanmax(parts[0] * parts[1], initial=0.0))
+        sampling = [_prefix_sampling(basis, keywords) for basis in (self.before, self.after)]
+        return float(np.nanmax(sampling[0] * sampling[1], initial=0.0))
 
 
 def _of_span(basis: Basis, options: OptionKeywords) -> OptionKeywords:
@@ -439,9 +443,9 @@ def _without(change: Change, hidden: Bools | None) -> Change:
 
 def _directions(change: Change) -> np.ndarray[Any, Any]:
     """Return "rose", "fell" or None for each query, `(q,)`."""
-    told = np.full(change.value.shape, None, dtype=np.object_)
-    told[change.low > 0.0], told[change.high < 0.0] = "rose", "fell"
-    return told
+    directions = np.full(change.value.shape, None, dtype=np.object_)
+    directions[change.low > 0.0], directions[change.high < 0.0] = "rose", "fell"
+    return directions
 
 
 def _most_changed(change: Change, number: int) -> list[int]:
@@ -461,7 +465,7 @@ def _numbers(change: Change) -> Iterator[Entry]:
     together = np.stack(
         [change.before, change.after, change.value, change.se, change.low, change.high]
     )
-    found = together.astype(object)
-    found[~np.isfinite(together)] = None
-    for row, told in zip(found.T.tolist(), _directions(change), strict=True):
-        yield {**dict(zip(names, row, strict=True)), "told": told}
+    columns = together.astype(object)
+    columns[~np.isfinite(together)] = None
+    for row, direction in zip(columns.T.tolist(), _directions(change), strict=True):
+        yield {**dict(zip(names, row, strict=True)), "told": direction}

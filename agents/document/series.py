@@ -128,10 +128,10 @@ class SeriesQuery:
         final: bool,
     ) -> Entry:
         """Return one point: its span, its n, and `numbers`, three for each line."""
-        own, _ = of_span(collection, totals, self.options)
-        withheld = _is_withheld(collection, own)
-        span = window if withheld else (own.start_ms, own.end_ms)
-        fields: Entry = {**window_fields(collection, *span), "n": own.n, "final": final}
+        about, _ = of_span(collection, totals, self.options)
+        withheld = _is_withheld(collection, about)
+        span = window if withheld else (about.start_ms, about.end_ms)
+        fields: Entry = {**window_fields(collection, *span), "n": about.n, "final": final}
         if withheld:
             return {**fields, "withheld": True, "numbers": [[None] * 3] * self.count}
         basis, ends = self._basis(collection, totals, self.options), ("low", "high")
@@ -148,8 +148,8 @@ class SeriesQuery:
     def _basis(
         self, collection: CollectionConfig, totals: WindowTotals, options: EstimateOptions
     ) -> Basis:
-        own, asked = of_span(collection, totals, options)
-        return Basis.of(self._about(collection).spec, own, asked)
+        about, sampled = of_span(collection, totals, options)
+        return Basis.of(self._about(collection).spec, about, sampled)
 
     def _value_rows(self, basis: Basis) -> list[Entry]:
         if not self.values:

@@ -42,8 +42,8 @@ class ChangeJob:
 
     def tag(self, config: CollectionConfig) -> str:
         """Return a hash that identifies the answer: that of both spans, in this order."""
-        parts = self.before.tag(config), self.after.tag(config), repr(self.options)
-        return hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
+        texts = self.before.tag(config), self.after.tag(config), repr(self.options)
+        return hashlib.blake2b("\n".join(texts).encode(), digest_size=16).hexdigest()
 
     def body(self, config: CollectionConfig) -> bytes:
         """Return the change document."""

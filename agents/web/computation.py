@@ -125,7 +125,7 @@ class FinalAnswers:
         self._limit_bytes = limit_bytes
         self._size_bytes = 0
 
-    def once(self, key: str, compute: Callable[[], bytes | None]) -> bytes | None:
+    def answer(self, key: str, compute: Callable[[], bytes | None]) -> bytes | None:
         """Return a kept answer, or compute and keep it; None is not kept.
 
         Those that were asked for least recently are forgotten.
@@ -261,7 +261,7 @@ def answered(
         return EncodedAnswer(tag, None)
     compute = job.body if compute_elsewhere is None else partial(compute_elsewhere, job)
     return EncodedAnswer(
-        tag, finals.once(tag, partial(compute, config)) if job.final else compute(config)
+        tag, finals.answer(tag, partial(compute, config)) if job.final else compute(config)
     )
 
 

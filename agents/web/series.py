@@ -142,7 +142,7 @@ async def _series(request: web.Request, collection: WorkerCollection) -> Mapping
         if top:
             query = await _with_largest(collection, query, top, [span for span, _ in groups])
         keys = [_key(config, query, *group) for group in groups]
-        known = [finals.once(key, lambda: None) for key in keys]
+        known = [finals.answer(key, lambda: None) for key in keys]
         makes = [
             take_span(collection, span, query.options)
             for (span, _), point in zip(groups, known, strict=True)
@@ -153,10 +153,10 @@ async def _series(request: web.Request, collection: WorkerCollection) -> Mapping
         )
     computed: Iterator[Entry] = iter(from_json(answer.body or b"[]"))
     points = []
-    for key, kept in zip(keys, known, strict=True):
-        point = next(computed) if kept is None else from_json(kept)
-        if kept is None and point["final"] and not point["withheld"]:
-            finals.once(key, partial(to_json, point))
+    for key, body in zip(keys, known, strict=True):
+        point = next(computed) if body is None else from_json(body)
+        if body is None and point["final"] and not point["withheld"]:
+            finals.answer(key, partial(to_json, point))
         points.append(point)
     return series_fields(config, query, points, windows=windows)
 
@@ -180,13 +180,13 @@ def _read(query: MultiMapping[str], config: CollectionConfig) -> tuple[SeriesQue
         elif about.spec.mechanism.unanswered(None) is not None:
             top = 0
         named = [_named(label, domain) for label in words.get("value", ())]
-        kept: dict[str, Any] = {
+        queries: dict[str, Any] = {
             name: getattr(options, name) if published or word in query else ()
             for word, name in (("range", "ranges"), ("quantile", "quantiles"), ("linear", "linear"))
         }
-        kept["ranges"] = (*named, *kept["ranges"])
+        queries["ranges"] = (*named, *queries["ranges"])
         alone: dict[str, Any] = {"areas": False, "project": "none", "simultaneous": False}
-        options = replace(options, top=0, **kept, **alone)
+        options = replace(options, top=0, **queries, **alone)
         options = one_axis(options, domain, asked="quantile" in query)
         check_size(options, about.options, domain)
     except QueryError as error:
@@ -274,9 +274,9 @@ async def _with_largest(
     for span in sorted(newest, key=lambda span: not is_final(collection, span[1])):
         make = take_span(collection, span, query.options)
         job = await asyncio.to_thread(make)
-        found = await asyncio.to_thread(query.largest, collection.config, job.totals, top)
-        if found.values:
-            return found
+        chosen = await asyncio.to_thread(query.largest, collection.config, job.totals, top)
+        if chosen.values:
+            return chosen
     return query
 
 

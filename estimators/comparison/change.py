@@ -99,8 +99,8 @@ def estimate_change(
         level = chosen.error_level(first.value.shape[-1])
 
         def ends(bounds: Bounds, allowed: float) -> Pair:
-            found = bounds(options | {"confidence": 1.0 - allowed, "simultaneous": False})
-            return found.low, found.high
+            estimate = bounds(options | {"confidence": 1.0 - allowed, "simultaneous": False})
+            return estimate.low, estimate.high
 
         low, high = _proved(
             lambda allowed: ends(before, allowed),
@@ -187,11 +187,11 @@ def _correlation(
 ) -> Floats:
     if devices != "fresh":
         return np.full(estimates[0].value.shape, float(devices == "held"))
-    parts = [
+    sampling = [
         sampling_part(estimate, bounds, options)
         for estimate, bounds in zip(estimates, (before, after), strict=True)
     ]
-    return parts[0] * parts[1]
+    return sampling[0] * sampling[1]
 
 
 def _proved(
@@ -241,5 +241,5 @@ def independent_levels(level: float, steps: int = _STEPS) -> tuple[float, ...]:
         return float(1.0 - (widths * (1.0 - at[::-1])).sum()) - level
 
     # From the product of two levels of `level^2 / 16` to that of two of 1.
-    found = brentq(excess, 4.0 * np.log(level / 4.0), -1e-12, xtol=1e-12)
-    return tuple(corners(float(found)).tolist())
+    root = brentq(excess, 4.0 * np.log(level / 4.0), -1e-12, xtol=1e-12)
+    return tuple(corners(float(root)).tolist())

@@ -46,6 +46,9 @@ NEEDED: Final[Mapping[str, Mapping[str, Any]]] = {
     "weights": {"mechanism": "l1-geometric"},
     "spread.reports": {"spread.horizon": "1d"},
     "spread.horizon": {"spread.reports": 4},
+    "axes": {"domain": {"grid": [24, 6]}},
+    "block_names": {"domain": {"size": 24, "blocks": 12}},
+    "geojson": {"domain": {"size": 24, "blocks": 12}},
     "publish.linear": {"domain": LABELS},
     "publish.sets": {"domain": LABELS},
     "publish.attributes": {"domain": RECORDS},
@@ -109,6 +112,7 @@ def test_each_example_loads_as_the_page_writes_it(
     table: str, key: str, example: object, tmp_path: Path
 ):
     (tmp_path / "places.csv").write_text("home\nwork\nshop\n")
+    (tmp_path / "districts.geojson").write_text('{"type": "FeatureCollection", "features": []}')
     (tmp_path / "before-june.toml").write_text(
         "[collection.checkins]\n" + lines(with_keys({"epsilon": 2.0}))
     )

@@ -95,13 +95,22 @@ def _rows(document: ChangeDocument, labels: ShownLabels) -> Iterator[list[Cell]]
         return labels.text(label, document.attribute)
 
     named: list[tuple[str, str, Moved]] = [
-        *(("value", text(one.value), one) for one in document.values),
-        *(("block", one.name or f"block {one.block}", one) for one in document.blocks),
-        *(("range", one.name, one) for one in document.ranges),
-        *(("linear", one.name, one) for one in document.linear),
+        *(("value", text(entry.value), entry) for entry in document.values),
+        *(("block", entry.name or f"block {entry.block}", entry) for entry in document.blocks),
+        *(("range", entry.name, entry) for entry in document.ranges),
+        *(("linear", entry.name, entry) for entry in document.linear),
     ]
-    for kind, name, one in named:
-        yield [kind, name, one.before, one.after, one.change, one.low, one.high, one.told]
+    for kind, name, entry in named:
+        yield [
+            kind,
+            name,
+            entry.before,
+            entry.after,
+            entry.change,
+            entry.low,
+            entry.high,
+            entry.told,
+        ]
     for p in document.quantiles:
         ends = text(p.before), text(p.after)
         yield ["quantile", f"{p.p:g}", *ends, p.steps, p.low, p.high, p.told]
@@ -129,7 +138,8 @@ def _show(document: ChangeDocument, rows: Sequence[Sequence[Cell]]) -> None:
         # Shares in percent; means and positions in their own units.
         text_of = "{:.6g}".format if kind in ("linear", "quantile") else percent
         texts = [
-            text_of(one) if isinstance(one, int | float) else str(one or "") for one in numbers
+            text_of(entry) if isinstance(entry, int | float) else str(entry or "")
+            for entry in numbers
         ]
         table.add_row(str(name), *texts, str(told or ""))
     console.print(table)

@@ -206,9 +206,9 @@ def _asked(parameters: Mapping[str, Asked]) -> list[tuple[str, str]]:
     """Return parameters of a URL: flags as `true`, and each entry of a list by itself."""
     pairs = []
     for name, value in parameters.items():
-        for one in value if isinstance(value, list | tuple) else [value]:
-            text = str(one).lower() if isinstance(one, bool) else str(one)
-            pairs += [(name, text)] if one is not None else []
+        for entry in value if isinstance(value, list | tuple) else [value]:
+            text = str(entry).lower() if isinstance(entry, bool) else str(entry)
+            pairs += [(name, text)] if entry is not None else []
     return pairs
 
 

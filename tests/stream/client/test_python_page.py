@@ -44,9 +44,10 @@ async def test_the_page_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -
         pipeline.collections["modes"].report(0, ["bus"] * 300, times_ms=times)
     async with TestServer(build_http(pipeline)) as server:
         await asyncio.to_thread(run, str(server.make_url("/")))
-    table, asked = capsys.readouterr().out.strip().rsplit("\n", 1)
+    table, asked, changes = capsys.readouterr().out.strip().rsplit("\n", 2)
     assert table.split()[:4] == ["label", "share", "low", "high"]
     assert asked == "300 8"
+    assert changes.startswith("[('bus', -0.")
     assert (folder / "modes.png").stat().st_size > 1_000
 
 
