@@ -107,11 +107,11 @@ def check_topics(
     uses_by_topic = {topic.replace(".", "_"): use for topic, use in (uses or {}).items()}
     for name, topics in collections:
         path = key_path(["collection", name])
-        for field in fields(topics):
-            topic = getattr(topics, field.name)
+        for topic_field in fields(topics):
+            topic = getattr(topics, topic_field.name)
             if topic is None:
                 continue
-            use = f"the {field.name} topic of {path}"
+            use = f"the {topic_field.name} topic of {path}"
             other = uses_by_topic.setdefault(topic.replace(".", "_"), use)
             if other != use:
                 raise ConfigError(

@@ -13,7 +13,9 @@ from pydantic import Field, JsonValue
 
 from ldpstream.agents.config.collection import CollectionConfig
 from ldpstream.agents.config.query.options import EstimateOptions
+from ldpstream.agents.document.answers import CollectionStatus, WindowState
 from ldpstream.agents.document.build import of_span, window_fields
+from ldpstream.agents.document.changes import ChangeDocument
 from ldpstream.agents.document.entries import Part
 from ldpstream.agents.document.estimates import (
     Basis,
@@ -62,11 +64,19 @@ class Series(Part):
     windows_a_point: int = Field(description="How many windows a point adds up at most")
     estimand: Estimand
     confidence: float = Field(
-        description="Of each bound by itself; of the largest values over the whole domain at once"
+        description="Of each bound by itself; of the largest values over the whole domain at once; "
+        "with published, of all ranges, of all quantiles and of all means at once"
     )
     method: Method
     points: SeriesPoints
     lines: list[SeriesLine]
+    status: CollectionStatus | None = Field(default=None, description="Only if asked for")
+    windows: list[WindowState] = Field(
+        default=[], description="With status: the newest final window, and the oldest open one"
+    )
+    change: ChangeDocument | None = Field(
+        default=None, description="With status: from the final point before to the newest"
+    )
 
 
 class SeriesList(Part):

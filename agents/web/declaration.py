@@ -167,6 +167,17 @@ _POINTS: Final = (
         {"type": "boolean", "default": False},
     ),
     *_settings("estimand", "method", "confidence"),
+    Parameter(
+        "last",
+        "Only the newest N windows",
+        {"type": "integer", "minimum": 1, "maximum": POINTS_LIMIT},
+    ),
+    Parameter(
+        "status",
+        "The progress, the newest final window and the oldest open one, and what changed from one "
+        "final point to the next, too",
+        {"type": "boolean", "default": False},
+    ),
 )
 SERIES: Final = (
     *_POINTS,

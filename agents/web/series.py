@@ -21,9 +21,11 @@ from pydantic_core import from_json, to_json
 
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.config.query.capabilities import read_options
+from ldpstream.agents.document.changes import ChangeOptions
 from ldpstream.agents.document.estimates import Entry
 from ldpstream.agents.document.series import SeriesQuery, series_fields
 from ldpstream.agents.engine.facade import WorkerCollection
+from ldpstream.agents.web.changes import ChangeJob
 from ldpstream.agents.web.computation import (
     QUEUES,
     EncodedAnswer,
@@ -32,6 +34,7 @@ from ldpstream.agents.web.computation import (
     check_cost,
 )
 from ldpstream.agents.web.declaration import POINTS_DEFAULT, POINTS_LIMIT, SERIES_TOP_LIMIT
+from ldpstream.agents.web.description import describe_status, describe_window
 from ldpstream.agents.web.estimates import (
     CELLS_LIMIT,
     LIKELIHOOD_LIMIT,
@@ -55,11 +58,17 @@ from ldpstream.agents.web.requests import (
 )
 from ldpstream.estimators.bounds.options import FALLBACK
 from ldpstream.mechanisms.base.errors import QueryError
+from ldpstream.mechanisms.base.times import parse_time
 from ldpstream.mechanisms.domains.parse import Domain
 from ldpstream.mechanisms.domains.queries import Subset, make_set
 
 _TRIED: Final = 16
 """The most points in which the largest values are looked for."""
+_QUANTILES: Final = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
+"""Those of one ordered dimension where none are published, as on the live page."""
+_QUANTILES_VALUES: Final = 4096
+_CHANGES_LISTED: Final = 200
+"""Values of the largest domain whose changes are listed with the status."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,8 +138,14 @@ def _answer(request: web.Request, body: bytes) -> web.Response:
 async def _series(request: web.Request, collection: WorkerCollection) -> Mapping[str, Any]:
     config, finals = collection.config, request.app[QUEUES].finals
     query, top = _read(request.query, config)
-    number = read_number(request.query, "points", POINTS_DEFAULT, POINTS_LIMIT)
-    _check_points(query, top, number, config)
+    most = _most_points(query, top, config)
+    last = read_number(request.query, "last", POINTS_LIMIT, POINTS_LIMIT)
+    # Of the newest windows there are as many as can be computed, one a point.
+    last = min(last, most) if "points" not in request.query else last
+    number = read_number(
+        request.query, "points", last if "last" in request.query else POINTS_DEFAULT, POINTS_LIMIT
+    )
+    _check_points(query, top, number, most, config)
     queues = request.app[QUEUES]
     published_bytes = await queues.published_bytes(config)
     # The totals of all points are in memory together.
@@ -138,7 +153,7 @@ async def _series(request: web.Request, collection: WorkerCollection) -> Mapping
     cost_bytes = totals_bytes + answer_bytes(config.spec, replace(query.options, top=top))
     check_cost(cost_bytes, published_bytes, query.options)
     async with queues.turn(cost_bytes, published_bytes) as compute:
-        windows, groups = _groups(request.query, collection, number)
+        windows, groups = _groups(request.query, collection, number, last)
         if top:
             query = await _with_largest(collection, query, top, [span for span, _ in groups])
         keys = [_key(config, query, *group) for group in groups]
@@ -158,7 +173,61 @@ async def _series(request: web.Request, collection: WorkerCollection) -> Mapping
         if body is None and point["final"] and not point["withheld"]:
             finals.answer(key, partial(to_json, point))
         points.append(point)
-    return series_fields(config, query, points, windows=windows)
+    fields = series_fields(config, query, points, windows=windows)
+    if not read_flag(request.query, "status"):
+        return fields
+    return {**fields, **await _status(request, collection, query, points)}
+
+
+async def _status(
+    request: web.Request, collection: WorkerCollection, query: SeriesQuery, points: Sequence[Entry]
+) -> Mapping[str, Any]:
+    """Return what an overview says beside the numbers."""
+    listed = kept_windows(collection)
+    newest = [info for info in listed if info.final][-1:]
+    oldest = [info for info in listed if not info.final][:1]
+    try:
+        change = await _change(request, collection, query, points)
+    except AnswerError:  # As of spans that expire meanwhile: there are numbers all the same.
+        change = None
+    return {
+        "status": describe_status(collection),
+        "windows": [
+            describe_window(collection.context.window, info) for info in (*newest, *oldest)
+        ],
+        "change": change,
+    }
+
+
+async def _change(
+    request: web.Request, collection: WorkerCollection, query: SeriesQuery, points: Sequence[Entry]
+) -> Any:
+    """Return the change from the final point before it to the newest; None if there are no two."""
+    told = [
+        (parse_time(point["start"]), parse_time(point["end"]))
+        for point in points
+        if point["final"] and not point["withheld"]
+    ]
+    before = [span for span in told if span[1] <= told[-1][0]]
+    if not before:
+        return None
+    config, queues = collection.config, request.app[QUEUES]
+    about = config.attributes.get(query.options.attribute or "", config)
+    listed = about.spec.domain.estimated.size <= _CHANGES_LISTED
+    options = replace(query.options, top=None if listed else 0, estimand="population")
+    published_bytes = await queues.published_bytes(config)
+    cost_bytes = 2 * answer_bytes(config.spec, options)
+    check_cost(cost_bytes, published_bytes, options)
+    async with queues.turn(cost_bytes, published_bytes) as compute:
+        makes = [take_span(collection, span, options) for span in (before[-1], told[-1])]
+        answer = await compute(
+            config,
+            lambda: ChangeJob(
+                before=makes[0](), after=makes[1](), options=ChangeOptions(estimate=options)
+            ),
+            frozenset(),
+        )
+    return from_json(answer.body or b"null")
 
 
 def _read(query: MultiMapping[str], config: CollectionConfig) -> tuple[SeriesQuery, int]:
@@ -185,13 +254,20 @@ def _read(query: MultiMapping[str], config: CollectionConfig) -> tuple[SeriesQue
             for word, name in (("range", "ranges"), ("quantile", "quantiles"), ("linear", "linear"))
         }
         queries["ranges"] = (*named, *queries["ranges"])
-        alone: dict[str, Any] = {"areas": False, "project": "none", "simultaneous": False}
-        options = replace(options, top=0, **queries, **alone)
+        if published and not queries["quantiles"] and _is_line(domain):
+            queries["quantiles"] = _QUANTILES
+        # What is published has the same bounds here as where others of its kind stand beside it.
+        together: dict[str, Any] = {"areas": False, "project": "none", "simultaneous": published}
+        options = replace(options, top=0, **queries, **together)
         options = one_axis(options, domain, asked="quantile" in query)
         check_size(options, about.options, domain)
     except QueryError as error:
         raise AnswerError(400, str(error)) from error
     return SeriesQuery(options=options, named=len(named)), min(top, domain.size)
+
+
+def _is_line(domain: Domain) -> bool:
+    return domain.ordered and len(domain.shape) == 1 and domain.size <= _QUANTILES_VALUES
 
 
 def _named(label: str, domain: Domain) -> Subset:
@@ -207,22 +283,32 @@ def _few(top: int | None) -> int:
     return top
 
 
-def _check_points(query: SeriesQuery, top: int, number: int, config: CollectionConfig) -> None:
-    """Refuse more points than one answer may compute; one is always possible.
+def _size(query: SeriesQuery, config: CollectionConfig) -> int:
+    about = config.attributes.get(query.options.attribute or "", config)
+    return about.spec.domain.estimated.size
 
-    Raises:
-        AnswerError: 400, naming how many points are possible.
-    """
-    options = query.options
-    size = config.attributes.get(options.attribute or "", config).spec.domain.estimated.size
-    lines = max(1, top + query.count)
+
+def _most_points(query: SeriesQuery, top: int, config: CollectionConfig) -> int:
+    """Return how many points one answer may compute; one is always possible."""
+    options, size, lines = query.options, _size(query, config), max(1, top + query.count)
     limits = [CELLS_LIMIT // (size * lines)]
     if options.quantiles:
         limits.append(QUANTILE_VALUES_LIMIT**2 // size**2)
     if options.method in FALLBACK:
         limits.append(LIKELIHOOD_LIMIT // ((100 + size) * lines))
-    most = max(1, min(limits))
+    return max(1, min(limits))
+
+
+def _check_points(
+    query: SeriesQuery, top: int, number: int, most: int, config: CollectionConfig
+) -> None:
+    """Refuse more points than one answer may compute.
+
+    Raises:
+        AnswerError: 400, naming how many points are possible.
+    """
     if number > most:
+        lines, size = max(1, top + query.count), _size(query, config)
         raise AnswerError(
             400,
             f"points: expected at most {most} with {lines} numbers each over {size} values, "
@@ -231,7 +317,7 @@ def _check_points(query: SeriesQuery, top: int, number: int, config: CollectionC
 
 
 def _groups(
-    query: MultiMapping[str], collection: WorkerCollection, number: int
+    query: MultiMapping[str], collection: WorkerCollection, number: int, last: int
 ) -> tuple[int, list[tuple[tuple[int, int], int]]]:
     """Return how many windows a point has, and the span of each with the reports in its windows.
 
@@ -246,6 +332,8 @@ def _groups(
         and (from_ms is None or info.start_ms >= from_ms)
         and (to_ms is None or info.end_ms <= to_ms)
     ]
+    if "last" in query:
+        listed = listed[-last:]
     if not listed:
         return 1, []
     first, last = listed[0].number, listed[-1].number

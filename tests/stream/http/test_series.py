@@ -191,3 +191,31 @@ async def test_too_much_for_one_answer_is_refused(
     error = (await ask(client, PATH, 400))["error"]
     assert error.startswith("points: expected at most 50 with 1 numbers each over 4 values")
     await ask(client, f"{PATH}?points=50")
+
+
+async def test_the_status_says_what_a_home_page_needs(client: Client) -> None:
+    answer = await ask(client, "/api/series?status=true&published=true&last=12")
+    SeriesList.model_validate(answer)
+    series = {one["collection"]: one for one in answer["series"]}
+    listed = {}
+    for name, one in series.items():
+        path = f"/api/collections/{name}"
+        assert one["status"] == await ask(client, f"{path}/status")
+        listed[name] = (await ask(client, f"{path}/windows"))["windows"]
+        finals = [window for window in listed[name] if window["final"]]
+        assert one["windows"] == [finals[-1], listed[name][len(finals)]]
+        assert one["windows_a_point"] == 1
+    before, newest = (one["window"] for one in listed["modes"][WINDOWS - 7 : WINDOWS - 5])
+    span = f"start={newest['start']}&end={newest['end']}"
+    then = f"before_start={before['start']}&before_end={before['end']}"
+    path = f"/api/collections/modes/change?{span}&{then}&top=all"
+    assert series["modes"]["change"] == await ask(client, path)
+    # A quantile has the bounds that it has beside the others of its kind.
+    path = f"/api/collections/ages/estimate?{span}&simultaneous=true"
+    (half,) = (await ask(client, path))["quantiles"]
+    at = series["ages"]["points"]["start"].index(newest["start"])
+    (line,) = (one for one in series["ages"]["lines"] if one["kind"] == "quantile")
+    columns = {"estimate": "value", "low": "low", "high": "high"}
+    assert {name: line[name][at] for name in columns} == {
+        name: half[column] for name, column in columns.items()
+    }
