@@ -1,8 +1,7 @@
 """Draw the figures of the pages: `python docs/figures/draw.py` writes an SVG for each.
 
-What can be computed is computed by the product, so that a figure shows what it does. Colours
-follow the reader's choice of light or dark; each figure has a ground of its own, so that it can be
-read on any page.
+What can be computed is computed by the product. Colours follow the reader's choice of light or
+dark, on a ground of the figure's own, so that it can be read on any page.
 """
 
 from collections.abc import Callable, Sequence

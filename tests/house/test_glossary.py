@@ -3,6 +3,7 @@
 import re
 
 from tests.house.scripts import script
+from tests.pages import ROOT
 
 glossary = script("glossary")
 TEXT = glossary.GLOSSARY.read_text("utf-8")
@@ -19,6 +20,10 @@ def test_terms_are_in_order_once_each():
 def test_a_meaning_is_a_sentence_or_two():
     sentences = {term: re.findall(r"[.](?= [A-Z`]|$)", text) for term, text in TERMS.items()}
     assert {term for term, ends in sentences.items() if not 1 <= len(ends) <= 3} == set()
+
+
+def test_the_site_is_built_with_the_hook():
+    assert '"glossary.py"' in (ROOT / ".ci" / "docs.py").read_text("utf-8")
 
 
 def linked(html: str) -> str:
