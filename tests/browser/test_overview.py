@@ -1,7 +1,6 @@
 """All collections on one page, and the bars of a collection's windows, as the API tells them."""
 
 import re
-from collections import Counter
 
 import pytest
 from playwright.async_api import Page, Route, expect
@@ -44,14 +43,9 @@ async def test_the_overview_says_a_number_of_each_collection_and_its_change(
     }
     assert set(shown) == set(TABLES)
     finals = [one["window"] for one in (await ask(url, "modes/windows"))["windows"] if one["final"]]
-    asked = {"top": "all", **ALL}
-    documents = [await ask(url, "modes/estimate", **window, **asked) for window in finals]
-    sums: Counter[str] = Counter()
-    for document in documents:
-        sums.update({one["value"]: one["share"] for one in document["distribution"]})
-    leader = max(sums, key=lambda value: sums[value])
-
-    now = next(one for one in documents[-1]["distribution"] if one["value"] == leader)
+    document = await ask(url, "modes/estimate", **finals[-1], top="all", **ALL)
+    now = max(document["distribution"], key=lambda one: one["share"])
+    leader = now["value"]
     before = {f"before_{name}": time for name, time in finals[-2].items()}
     judged = await ask(url, "modes/change", **finals[-1], **before, top="all")
     own = next(one for one in judged["values"] if one["value"] == leader)
@@ -61,7 +55,7 @@ async def test_the_overview_says_a_number_of_each_collection_and_its_change(
     low, high = 100 * own["low"], 100 * own["high"]
     said = f"{low:+.1f} to {high:+.1f} points".replace("-", "−")
     assert change == ["no difference shown", said]
-    assert counted == [f"{documents[-1]['n']:,} reports", "late so far 0", "rejected so far 0"]
+    assert counted == [f"{document['n']:,} reports", "late so far 0", "rejected so far 0"]
     assert epsilon == ["1"]
     others = [shown[name][-1] for name in ("ages", "places")]
     assert others == [["0.4 for each 2"], ["3 in a block"]]
@@ -74,10 +68,14 @@ async def test_the_overview_says_a_number_of_each_collection_and_its_change(
 async def test_a_collection_that_is_not_answered_leaves_the_others_shown(
     page: Page, url: str
 ) -> None:
-    async def fail(route: Route) -> None:
-        await route.fulfill(status=500, json={"error": "internal error: odd"})
+    async def without_modes(route: Route) -> None:
+        answer = await route.fetch()
+        document = await answer.json()
+        document["series"] = [one for one in document["series"] if one["collection"] != "modes"]
+        document["problems"] = {"modes": "internal error: odd"}
+        await route.fulfill(response=answer, json=document)
 
-    await page.route("**/api/collections/modes/status", fail)
+    await page.route("**/api/series?*", without_modes)
     await open_view(page, url, "modes", "overview")
     shown = page.locator("#overview-rows tbody tr")
     assert await shown.count() == len(TABLES)
@@ -92,11 +90,12 @@ async def test_what_is_said_lies_within_its_bounds(page: Page, url: str) -> None
     async def above_its_bounds(route: Route) -> None:
         answer = await route.fetch()
         document = await answer.json()
-        for one in document["distribution"]:
-            one["share"] = one["high"] + 0.05
+        (modes,) = (one for one in document["series"] if one["collection"] == "modes")
+        for line in modes["lines"]:
+            line["estimate"] = [one and one + 0.05 for one in line["high"]]
         await route.fulfill(response=answer, json=document)
 
-    await page.route("**/modes/estimate?*", above_its_bounds)
+    await page.route("**/api/series?*", above_its_bounds)
     await open_view(page, url, "modes", "overview")
     row = page.locator("#overview-rows tbody tr").filter(has_text="modes")
     said, bounds = (await row.locator("td").nth(1).inner_text()).split("\n")[:2]
@@ -107,8 +106,13 @@ async def test_of_several_collections_the_page_opens_on_all_and_leads_to_each(
     page: Page, url: str
 ) -> None:
     await page.set_viewport_size({"width": 375, "height": 812})
+    asked: list[str] = []
+    page.on("request", lambda one: asked.append(one.url) if "/page/" not in one.url else None)
     await page.goto(url)
     await drawn(page, "overview")
+    await page.wait_for_timeout(500)
+    # The page, its collections, their series, the areas of the one grid without ranges, events.
+    assert len(asked) == 5, "\n".join(asked)
     box = await page.locator("#overview-rows strong").first.bounding_box()
     assert box is not None
     assert box["y"] + box["height"] <= 200, "a number on top of a phone"
@@ -128,10 +132,11 @@ async def test_cards_tell_what_has_changed_how_fast_is_counted_and_what_is_promi
     async def walk_rose(route: Route) -> None:
         answer = await route.fetch()
         document = await answer.json()
-        document["values"][0] |= {"change": 0.2, "low": 0.1, "high": 0.3, "told": "rose"}
+        (modes,) = (one for one in document["series"] if one["collection"] == "modes")
+        modes["change"]["values"][0] |= {"change": 0.2, "low": 0.1, "high": 0.3, "told": "rose"}
         await route.fulfill(response=answer, json=document)
 
-    await page.route("**/modes/change?*", walk_rose)
+    await page.route("**/api/series?*", walk_rose)
     now = "2026-11-21T10:08:10Z"
     pipeline.clock = stopped_clock(now)
     await page.clock.set_fixed_time(now)

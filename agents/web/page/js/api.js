@@ -76,7 +76,7 @@ async function read(answer) {
  *
  * @param {any} part Of an answer.
  */
-function moveWithin(part) {
+export function moveWithin(part) {
   if (part === null || typeof part !== "object") return;
   const name = ["share", "mean", "total"].find((one) => one in part) ?? "";
   const { [name]: value, low, high } = part;

@@ -33,6 +33,7 @@ import { comparedWindow, pickWindow, startWindows, windowsOf } from "./windows.j
 /** @typedef {import("./types.js").WindowState} WindowState */
 
 const GONE = 410;
+const REST_MS = 2000;
 const LISTS = /** @type {const} */ (["top", "method", "measure"]); // With fixed options.
 // A collection opens on the first that fits: what single cells of a grid or bins of a line have is noise.
 const VIEWS = [mapView, cdfView, valuesView, crossedView, timeView, privacyView, healthView];
@@ -40,6 +41,8 @@ const VIEWS = [mapView, cdfView, valuesView, crossedView, timeView, privacyView,
 let turn = 0; // Counts choices: a slow answer must not overwrite the answer to a later choice.
 let followed = "";
 let unfollow = () => {};
+let begun = 0; // When the newest refresh began.
+let due = 0; // The timer of the next.
 let busy = false;
 let again = false;
 /** @type {(id: string, visible: Set<string>) => void} */
@@ -169,7 +172,19 @@ function followCollection(name) {
   unfollow();
   followed = name;
   tellLive(false);
-  unfollow = follow(name, () => (isPaused() ? countMissed() : void update()), tellLive);
+  unfollow = follow(name, () => (isPaused() ? countMissed() : updateSoon()), tellLive);
+}
+
+/** Refresh after an event; all collections together not more often than every two seconds. */
+function updateSoon() {
+  const rest = element("overview").hidden ? 0 : begun + REST_MS - Date.now();
+  if (rest <= 0) void update();
+  else if (!due) {
+    due = window.setTimeout(() => {
+      due = 0;
+      void update();
+    }, rest);
+  }
 }
 
 /** Show the current choice; answers for earlier choices are no longer drawn. */
@@ -198,6 +213,7 @@ async function update() {
 
 async function attempt() {
   const mine = turn;
+  begun = Date.now();
   const current = () => mine === turn;
   try {
     await refresh(current);

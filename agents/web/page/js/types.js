@@ -111,6 +111,19 @@
  * @property {{p: number, before: Label, after: Label, steps: number | null, low: number | null, high: number | null, told: "rose" | "fell" | null}[]} [quantiles]
  */
 
+/** @typedef {{kind: "value" | "range" | "linear" | "quantile", name: Label, estimate: Label[], low: Label[], high: Label[]}} SeriesLine */
+
+/**
+ * @typedef {object} SeriesAnswer A few numbers over many spans.
+ * @property {string} collection
+ * @property {string | null} [attribute]
+ * @property {{start: string[], end: string[], n: number[], final: boolean[], withheld: boolean[]}} points
+ * @property {SeriesLine[]} lines
+ * @property {Status} [status]
+ * @property {WindowState[]} [windows] The newest final one, and the oldest open one.
+ * @property {ChangeAnswer | null} [change]
+ */
+
 /**
  * @typedef {object} Domain
  * @property {"values" | "size" | "grid" | "sizes" | "interval" | "attributes" | "pair"} kind

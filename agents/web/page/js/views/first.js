@@ -1,20 +1,17 @@
 // The headline number of a collection, its course, and what has changed.
 
+import { moveWithin } from "../api.js";
+import { numberOf } from "../axis.js";
 import { decimalsFor, labelText, meanText, percentText, quantileTexts } from "../format.js";
-import { estimatesOf, spansOnce } from "../history.js";
-import {
-  leadersOf,
-  MOST_VALUES_LISTED,
-  quantileOptions,
-  quantileTitle,
-  seriesOf,
-} from "../series.js";
-import { askChange, changesIn } from "./changes.js";
+import { estimatesOf } from "../history.js";
+import { quantileTitle } from "../series.js";
+import { changesIn } from "./changes.js";
 import { standingText } from "./merged.js";
 
 /** @typedef {import("../types.js").Collection} Collection */
 /** @typedef {import("../types.js").Estimate} Estimate */
-/** @typedef {import("../types.js").WindowState} WindowState */
+/** @typedef {import("../types.js").Label} Label */
+/** @typedef {import("../types.js").SeriesAnswer} SeriesAnswer */
 /** @typedef {import("./changes.js").Told} Told */
 /** @typedef {{said: string, bounds: string}} Said */
 /**
@@ -25,86 +22,81 @@ import { standingText } from "./merged.js";
  * @property {Told[]} changes All changes since then.
  */
 
-const MOST_FOLLOWED = 100_000; // Values: with more, each window takes a worker a while.
+const MOST_OF_AREAS = 100_000; // Values: with more, there are no areas.
 const NOTHING = { said: "", bounds: "" };
+const KINDS = ["quantile", "range", "value", "linear"];
 
 /**
- * Fetch the headline number. Among labels it is the one that leads over all final windows, because
- * the newest alone would name another each time. Its bounds are simultaneous with all others'.
+ * The headline number: the median, a range, the leading label or a mean; of a grid, its areas.
  *
  * @param {Collection} collection
- * @param {WindowState[]} windows Oldest first.
- * @param {() => boolean} current
+ * @param {SeriesAnswer} answer
  * @returns {Promise<First>}
  */
-export async function firstOf(collection, windows, current) {
-  const { domain, values, ranges, quantiles, linear } = collection;
-  const listed = !domain.ordered && values <= MOST_VALUES_LISTED;
-  const named = ranges.length + quantiles.length + linear.length > 0;
-  const followed = listed || (named && values <= MOST_FOLLOWED);
-  const finals = windows.filter(({ final }) => final).slice(followed ? 0 : -1);
-  const grid = domain.ordered && domain.shape.length > 1;
-  /** @type {[string, string][]} */
-  const asked = [
-    ["top", listed ? "all" : domain.ordered ? "0" : "1"],
-    ["simultaneous", "true"],
-    ...quantileOptions(collection),
-  ];
-  if (grid && !ranges.length && values <= MOST_FOLLOWED) asked.push(["areas", "true"]);
-  const all = await estimatesOf(collection, finals, asked, current);
+export async function firstOf(collection, { attribute, points, lines, change, windows = [] }) {
+  const about = collection.attributes?.find(({ name }) => name === attribute);
+  const { domain, values } = about ?? collection;
+  // The largest cell or bin of an ordered domain is the one with the most noise.
+  const told = lines.filter(({ kind }) => !(domain.ordered && kind === "value"));
+  const line =
+    told.find(({ kind, name }) => kind === "quantile" && name === 0.5) ??
+    KINDS.flatMap((kind) => told.find((one) => one.kind === kind) ?? [])[0];
+  const changes = change && !change.withheld ? changesIn(change, { ...collection, domain }) : [];
   /** @type {First} */
-  const first = { newest: NOTHING, points: [], own: null, changes: [] };
-  if (!current() || all.length === 0) return first;
-  const { windows: spans, estimates } = spansOnce(finals, all);
-  const newest = estimates[estimates.length - 1];
-  const [name] = listed ? leadersOf(estimates, domain) : [];
-  const leader = newest.distribution?.filter(
-    ({ value }) => !name || labelText(value, domain) === name,
-  );
-  if (newest.withheld) return first;
-  first.newest = saidOf({ ...newest, distribution: leader }, domain, true);
-  if (!followed) return first;
-  const line = lineOf(collection, spans, estimates, name);
-  first.points = line?.points ?? [];
-  const before = spans.at(-2);
-  if (!before) return first;
-  const answer = await askChange(
-    collection,
-    spans[spans.length - 1].window,
-    before.window,
-    collection.method,
-  );
-  if (answer.withheld) return first;
-  first.changes = changesIn(answer, collection);
-  first.own = first.changes.find((one) => one.name === line?.title) ?? null;
+  const first = { newest: NOTHING, points: [], own: null, changes };
+  const last = points.final.lastIndexOf(true);
+  if (last < 0 || points.withheld[last]) return first;
+  if (!line) {
+    const [newest] = windows;
+    if (!domain.ordered || values > MOST_OF_AREAS || !newest?.final) return first;
+    const asked = /** @type {[string, string][]} */ ([
+      ["top", "0"],
+      ["areas", "true"],
+    ]);
+    const [{ areas }] = await estimatesOf(collection, [newest], asked, () => true);
+    return { ...first, newest: { said: areas ? standingText(areas.entries) : "", bounds: "" } };
+  }
+  const { kind, name } = line;
+  const entries = points.start.map((start, at) => {
+    const own = { share: line.estimate[at], low: line.low[at], high: line.high[at] };
+    if (kind !== "quantile") moveWithin(own);
+    const window = { window: { start, end: points.end[at] }, n: points.n[at], late: 0 };
+    return { ...own, window: { ...window, final: points.final[at], published: false } };
+  });
+  first.points = entries
+    .filter(({ window }) => window.final)
+    .map(({ window, share, low, high }) => ({
+      window,
+      middle: numberOf(share, "middle"),
+      low: numberOf(low, "low"),
+      high: numberOf(high, "high"),
+      labels: [],
+      texts: [],
+    }));
+  const entry = /** @type {any} */ ({ ...entries[last], name, value: name, mean: null });
+  const own = {
+    quantile: { quantiles: [{ p: name, value: entry.share, low: entry.low, high: entry.high }] },
+    range: { ranges: [entry] },
+    value: { distribution: [entry] },
+    linear: { linear: [{ ...entry, mean: entry.share }] },
+  }[kind];
+  first.newest = saidOf(/** @type {any} */ (own), domain, true);
+  const titles = { quantile: quantileTitle(Number(name)), linear: `Mean ${name}` };
+  const title = /** @type {Record<string, string>} */ (titles)[kind] ?? labelText(name, domain);
+  first.own = changes.find((one) => one.name === title) ?? null;
   return first;
-}
-
-/**
- * The series of the number that `saidOf` chooses.
- *
- * @param {Collection} collection
- * @param {WindowState[]} windows
- * @param {Estimate[]} estimates
- * @param {string} name Of the leading label.
- */
-function lineOf(collection, windows, estimates, name) {
-  const all = seriesOf(collection, windows, estimates, name ? [name] : []);
-  const half = all.find(({ title }) => title === quantileTitle(0.5));
-  const kinds = ["quantile", "range", "value", "mean"];
-  return half ?? kinds.flatMap((kind) => all.find((one) => one.kind === kind) ?? [])[0];
 }
 
 /**
  * The headline number and its bounds: a quantile, a range, the largest share or a mean.
  *
- * @param {Pick<Estimate, "ranges" | "quantiles" | "linear" | "distribution" | "areas">} estimate
+ * @param {Pick<Estimate, "ranges" | "quantiles" | "linear" | "distribution">} estimate
  * @param {import("../types.js").Domain} domain
  * @param {boolean} [brief] A name instead of a sentence.
  * @returns {Said} Empty if there is none.
  */
 export function saidOf(
-  { ranges = [], quantiles = [], linear = [], distribution = [], areas },
+  { ranges = [], quantiles = [], linear = [], distribution = [] },
   domain,
   brief = false,
 ) {
@@ -126,7 +118,7 @@ export function saidOf(
     return { said: `${name} has ${share}`, bounds: `${low} to ${high}` };
   }
   const [mean] = linear;
-  if (!mean) return areas ? { said: standingText(areas.entries), bounds: "" } : NOTHING;
+  if (!mean) return NOTHING;
   const [middle, low, high] = [mean.mean, mean.low, mean.high].map((one) => meanText(one, mean));
   return { said: `${mean.name} is ${middle}`, bounds: `${low} to ${high}` };
 }

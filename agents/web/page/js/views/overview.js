@@ -1,18 +1,18 @@
 // All collections on one page: which need attention, and the newest final number of each.
 
+import { ask, collectionPath } from "../api.js";
 import { element, figure, make } from "../dom.js";
 import { ageText, countText, spanText, windowText } from "../format.js";
-import { statusOf } from "../health.js";
 import { nowMs } from "../shell/clock.js";
 import { spark } from "../spark.js";
 import { chipOf, stateOf, STATES } from "../state.js";
 import { fillTable } from "../table.js";
-import { newestWindows } from "../windows.js";
 import { drawChanged, drawPromises, drawWorker, link } from "./cards.js";
 import { changeCell, listText } from "./changes.js";
 import { firstOf } from "./first.js";
 
 /** @typedef {import("../types.js").Collection} Collection */
+/** @typedef {import("../types.js").SeriesAnswer} SeriesAnswer */
 /** @typedef {import("../types.js").WindowState} WindowState */
 /** @typedef {{collection: Collection, windows: WindowState[], status: import("../types.js").Status, first: import("./first.js").First}} Known */
 
@@ -20,29 +20,31 @@ const NEWEST = 24;
 const RANKS = ["Current", ...Object.keys(STATES).reverse()];
 
 /**
+ * One request for all collections, and one for each whose shard is another worker's.
+ *
  * @param {Collection[]} collections
  * @param {() => boolean} current
  */
 export async function drawOverview(collections, current) {
+  const options = `last=${NEWEST}&published=true&status=true`;
+  /** @type {{series: SeriesAnswer[], elsewhere: string[], problems: Record<string, string>}} */
+  const { series, elsewhere, problems } = await ask(`api/series?${options}`);
+  const answers = new Map(series.map((one) => [one.collection, one]));
   const known = await Promise.all(
-    collections.map((collection) =>
-      knownOf(collection, current).catch((error) => unknown(collection, String(error.message))),
-    ),
+    collections.map(async (collection) => {
+      const { name } = collection;
+      const path = `${collectionPath(name)}/series?${options}`;
+      try {
+        const answer = elsewhere.includes(name) ? await ask(path) : answers.get(name);
+        const { status, windows = [] } = answer ?? {};
+        if (!answer || !status) return unknown(collection, problems[name] ?? "it is not answered");
+        return { collection, windows, status, first: await firstOf(collection, answer) };
+      } catch (error) {
+        return unknown(collection, /** @type {Error} */ (error).message);
+      }
+    }),
   );
   if (current()) draw(known);
-}
-
-/**
- * @param {Collection} collection
- * @param {() => boolean} current
- * @returns {Promise<Known>}
- */
-async function knownOf(collection, current) {
-  const [windows, status] = await Promise.all([
-    newestWindows(collection.name, NEWEST),
-    statusOf(collection.name),
-  ]);
-  return { collection, windows, status, first: await firstOf(collection, windows, current) };
 }
 
 /**
