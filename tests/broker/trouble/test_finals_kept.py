@@ -76,6 +76,3 @@ def test_finals_of_a_topic_are_kept_once_and_the_last_counts(lab: Lab, tmp_path:
         assert said.startswith("--to: ")
         assert name in said
         assert why in said
-    stopped = invoke(*asked, "--to", f"sqlite:///{tmp_path}/none/f.db")
-    assert stopped.exit_code == 2
-    assert "--to: the database refused: " in stopped.stderr
