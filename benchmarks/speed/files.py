@@ -8,7 +8,6 @@ process of its own. The limit of the same round is a Python that reads the lines
 import argparse
 import random
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
@@ -38,9 +37,7 @@ def main() -> None:
     Console(width=100).print(table)
 
 
-def _measure(
-    folder: Path, lines: int, rounds: int
-) -> dict[str, tuple[Sequence[float], Sequence[float]]]:
+def _measure(folder: Path, lines: int, rounds: int) -> dict[str, tuple[list[float], list[float]]]:
     """Return the seconds of each command, and those of reading its lines."""
     drawn = random.Random(1)
     numbers = [drawn.randrange(256) for _ in range(lines)]
