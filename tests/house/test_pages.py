@@ -26,6 +26,7 @@ DEVICES: Final = "tests/broker/pages/test_devices_page.py"
 RUN_BY: Final = {
     "docs/tutorials/first-collection.md": FIRST,
     "docs/tutorials/go-live.md": "tests/broker/pages/test_go_live.py",
+    "docs/tutorials/browser-survey.md": "tests/browser/test_survey.py",
     "docs/how-to/own-faust-app.md": FIRST,
     "docs/how-to/limit-yearly-loss.md": PAGES,
     "docs/how-to/size.md": PAGES,
