@@ -54,3 +54,21 @@ def test_every_proof_that_the_index_names_is_on_its_page():
     proofs = {row[-4].partition("]")[0].strip("[") for row in rows() if row[-4].startswith("[")}
     there = set(re.findall(r"^### (\d+)\.", text, re.MULTILINE))
     assert there == {proof for proof in proofs if proof.isdigit()}
+
+
+VERIFIED: Final = "docs/approve/verify-it-yourself.md"
+
+
+def test_a_channel_is_recomputed_in_some_fifteen_lines_without_ldpstream():
+    """Of structured mechanisms, and of a channel that a file lists."""
+    programs = [one.code for one in blocks(VERIFIED) if one.language == "python"]
+    assert len(programs) > 3
+    for code in programs:
+        lines = [line for line in code.splitlines() if line.strip()]
+        own = [line for line in lines if not re.match("import|from", line)]
+        assert len(own) <= 16
+        assert "Q = " in code
+        assert "ldpstream" not in code
+        assert {line.split()[1] for line in lines if line not in own} <= {
+            "hashlib", "json", "fractions", "itertools", "math",
+        }  # fmt: skip
