@@ -45,7 +45,7 @@ from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from ldpstream.mechanisms.families.design.mechanism import RandomizedResponse
 from ldpstream.mechanisms.families.design.projective_geometry import ProjectiveGeometry
 from ldpstream.mechanisms.families.groups.high_low import HighLow
-from ldpstream.mechanisms.families.groups.mechanism import sensitive_groups
+from ldpstream.mechanisms.families.groups.mechanism import best_groups, sensitive_groups
 from ldpstream.mechanisms.families.l1.bits import L1Bits
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from ldpstream.mechanisms.families.lip.domain import Prior
@@ -56,6 +56,7 @@ from ldpstream.mechanisms.families.optimal import Optimal
 from ldpstream.mechanisms.families.subset.selection import SubsetSelection
 from ldpstream.mechanisms.families.tree.tree import Tree
 from ldpstream.mechanisms.interface.mechanism import Mechanism
+from ldpstream.mechanisms.policies.groups import GroupBudget, GroupPolicy
 from ldpstream.mechanisms.policies.metric import MetricPolicy
 from ldpstream.mechanisms.policies.policy import BlockPolicy
 
@@ -81,6 +82,14 @@ MECHANISMS: Final[dict[str, Callable[[float], Mechanism]]] = {
     "projective-geometry": lambda epsilon: ProjectiveGeometry(epsilon, BLOCKS),
     "high-low": lambda epsilon: HighLow(epsilon, SIZE, frozenset(range(0, SIZE, 3))),
     "groups": lambda epsilon: sensitive_groups(epsilon, SIZE, frozenset(range(0, SIZE, 3))),
+    "groups, nested": lambda epsilon: best_groups(
+        GroupPolicy(BLOCKS, (GroupBudget(epsilon, 2.0 * epsilon, BLOCKS.count),))
+    ),
+    "groups, budgets": lambda epsilon: best_groups(
+        GroupPolicy(
+            BLOCKS, tuple(GroupBudget(epsilon * times, math.inf) for times in (1.0, 2.0, 3.0))
+        )
+    ),
     "subset-selection": lambda epsilon: SubsetSelection(epsilon, BLOCKS),
     "tree": lambda epsilon: Tree(epsilon, Blocks.one(SIZE)),
     "l1-geometric": lambda epsilon: L1Geometric(epsilon, (SIZE,)),

@@ -1,7 +1,7 @@
 """Budgets of groups: test values of the theory, and every pair at every report by definition."""
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations, pairwise
 from pathlib import Path
@@ -12,7 +12,9 @@ import pytest
 from ldpstream.estimators.design.optimise import histogram, least_trace
 from ldpstream.mechanisms import BlockPolicy, Blocks, CollectionSpec, HighLowPolicy, SpecError
 from ldpstream.mechanisms.exact.dyadic import exp_bounds
+from ldpstream.mechanisms.families.design.design import SymmetricDesign
 from ldpstream.mechanisms.families.design.geometry_transform import Geometry
+from ldpstream.mechanisms.families.design.incidence import hyperplanes
 from ldpstream.mechanisms.families.groups.base import GroupMechanism
 from ldpstream.mechanisms.families.groups.designs import GroupDesign
 from ldpstream.mechanisms.families.groups.mechanism import (
@@ -22,6 +24,7 @@ from ldpstream.mechanisms.families.groups.mechanism import (
 )
 from ldpstream.mechanisms.families.subset.selection import SubsetSelection
 from ldpstream.mechanisms.policies.groups import GroupBudget, GroupPolicy
+from tests.exact.enumeration import matrix_of
 
 WORD = 1 << 64
 Pair = tuple[float, float]
@@ -235,6 +238,63 @@ def test_two_budgets_are_near_the_optimum(
 ):
     policy = of_lists(sensitive + plain, (sensitive,), (low, low), (high, high))
     assert total(best_groups(policy)) <= 1.035 * ratio * optimum
+
+
+class OtherPoints:
+    """Points that are not orthogonal to a value support it."""
+
+    def __init__(self, geometry: Geometry, size: int) -> None:
+        self._inside, self._points = hyperplanes(geometry, size), np.arange(geometry.points)
+
+    def supporting(self, place: int) -> np.ndarray:
+        return np.setdiff1d(self._points, self._inside.supporting(place))
+
+    def to_values(self, vectors: np.ndarray) -> np.ndarray:
+        return vectors.sum(axis=-1, keepdims=True) - self._inside.to_values(vectors)
+
+    def to_reports(self, vectors: np.ndarray) -> np.ndarray:
+        return vectors.sum(axis=-1, keepdims=True) - self._inside.to_reports(vectors)
+
+
+@dataclass(frozen=True)
+class Complement(GroupDesign):
+    """The design of these points."""
+
+    @property
+    def support(self) -> tuple[Fraction, Fraction]:
+        held, both = super().support
+        return 1 - held, 1 - 2 * held + both
+
+    def symmetric(self, threshold: int = WORD) -> SymmetricDesign:
+        one = super().symmetric(threshold)
+        both = one.order - 2 * one.inside + one.overlap
+        return SymmetricDesign(one.order, one.outside, both, threshold)
+
+    @property
+    def incidence(self) -> OtherPoints:
+        assert self.geometry is not None
+        return OtherPoints(self.geometry, self.size)
+
+
+@pytest.mark.parametrize(("size", "geometry"), [(7, (2, 3)), (9, (3, 3)), (13, (3, 3))])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
+def test_complements_of_geometries_have_no_less_variance(
+    size: int, geometry: tuple[int, int], epsilon: float
+):
+    """Neither of few sensitive values, which have the largest blanket, nor of nested budgets."""
+    for policy in (
+        of_lists(size + 20, (size,), (epsilon, epsilon)),
+        in_blocks((size, size), (epsilon, 2 * epsilon)),
+    ):
+        points = of_designs(policy, GroupDesign(size, 1, Geometry(*geometry)))
+        others = of_designs(policy, Complement(size, 1, Geometry(*geometry)))
+        assert np.allclose(matrix_of(others) @ decoders_of(others), np.eye(policy.size))
+        assert total(others) >= total(points)
+
+
+def decoders_of(mechanism: GroupMechanism) -> np.ndarray:
+    """The decoders of all values, `(reports, values)`."""
+    return np.stack([mechanism.decoder.decode(row) for row in np.eye(mechanism.size)], axis=1)
 
 
 def test_a_budget_for_each_block_is_worth_it():
