@@ -114,6 +114,33 @@ class MechanismCertificate(Part):
     attributes: dict[str, "MechanismCertificate"] | None = None
 
 
+class Odds(Part):
+    """What one report changes of what anybody believed before, at one budget."""
+
+    budget: float
+    factor: str = Field(description="How many times the odds of two values grow at most")
+    posteriors: list[tuple[float, float]] = Field(
+        description="A probability before the report, and the largest one after it"
+    )
+    said: str = Field(description="The same in words")
+
+
+class ReportInformation(Part):
+    """What a report tells of a value that is drawn from a prior."""
+
+    prior: Literal["uniform"] | list[float] = Field(description="Uniform where none is known")
+    nats: float = Field(description="Mutual information of value and report")
+    bits: float
+    at_most_nats: float | None = Field(
+        default=None, description="The most of any mechanism of the policy; absent if unbounded"
+    )
+    lip: LossBounds | None = Field(
+        default=None,
+        description="Loss of localized information privacy at the known prior; null if there is "
+        "no bound or the channel is too large to list",
+    )
+
+
 class CollectionCertificate(MechanismCertificate):
     """What `ldpstream certify` prints of a collection."""
 
@@ -126,6 +153,10 @@ class CollectionCertificate(MechanismCertificate):
         default=None,
         description="The same of the two protected values that the policy hides least: of both "
         "ends, under a metric. Null if the policy lists too many values",
+    )
+    odds: list[Odds] = Field(description="At the least and at the largest budget of `losses`")
+    information: ReportInformation | None = Field(
+        default=None, description="Absent where the statistic does not count reports, or too many"
     )
     spread: dict[str, Any] | None = None
     hold: dict[str, Any] | None = None

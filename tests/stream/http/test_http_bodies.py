@@ -120,7 +120,6 @@ async def test_a_body_can_ask_all_that_parameters_can(client: Client) -> None:
         ({"linear": [{"name": "x", "weights": [1e31] * 60}]}, "linear: expected finite weights"),
         ({"linear": [{"name": "x", "weights": {"a": 1}}]}, "linear: expected a list of weights"),
         ({"confidence": 1.0}, "confidence: expected a number above 0 and below 1"),
-        ({"quantiles": [0.5]}, "quantiles: expected a domain of one ordered dimension"),
         ({"method": "wilson"}, 'method: expected one of "padded", "exact"'),
         ({"bounds": [[0, 1]]}, "bounds: unknown key; expected one of start, end"),
         ({"ranges": ["0..1,0..1", {"name": "b"}]}, "ranges[1].values: expected either bou"),
