@@ -49,13 +49,13 @@ def known_prior_part(basis: Basis, shares: tuple[Fraction, ...], listed: Integer
     domain, options = basis.domain, basis.options
     names: dict[str, list[object]] = {
         "values": list(domain.labels(listed)),
-        "ranges": [one.name for one in options.ranges],
-        "linear": [one.name for one in options.linear],
+        "ranges": [query.name for query in options.ranges],
+        "linear": [query.name for query in options.linear],
     }
     rows: dict[str, list[Floats]] = {
         "values": list(np.eye(domain.size)[listed]),
-        "ranges": [_indicator(domain.size, one.values(domain.shape)) for one in options.ranges],
-        "linear": [one.weights for one in options.linear],
+        "ranges": [_indicator(domain.size, query.values(domain.shape)) for query in options.ranges],
+        "linear": [query.weights for query in options.linear],
     }
     p_value = bayes.p_value(basis.statistic)
     wrong = p_value < SIGNIFICANCE

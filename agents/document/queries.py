@@ -61,7 +61,7 @@ def axis_quantiles(basis: Basis) -> list[Entry]:
         bounds: tuple[Floats, Floats, Floats] = (np.full(len(asked), np.nan),) * 3
         if basis.hidden is None:
             prefixes = _axis_prefixes(basis.mechanism, basis.own, axis)
-            found = estimate_quantiles(
+            quantiles = estimate_quantiles(
                 basis.mechanism,
                 basis.statistic,
                 basis.n,
@@ -69,7 +69,7 @@ def axis_quantiles(basis: Basis) -> list[Entry]:
                 prefixes=prefixes,
                 **basis.keywords,
             )
-            bounds = found.value, found.low, found.high
+            bounds = quantiles.value, quantiles.low, quantiles.high
         for p, *ends in zip(asked, *bounds, strict=True):
             named = [places[int(end)] if math.isfinite(end) else None for end in ends]
             entries.append({"axis": axis, "p": p, **dict(zip(_ENDS, named, strict=True))})

@@ -223,11 +223,11 @@ def _atoms(request: PlanRequest, best: Candidate) -> AtomsPart | None:
     if merged or domain.rounded or spec.prior.shares or request.workload.objective != "published":
         return None
     linear = [one.weights for one in options.linear]
-    found = best_on_atoms(request.policy, domain, request.workload, linear)
-    if found is None or found.variance >= best.variance:
+    reached = best_on_atoms(request.policy, domain, request.workload, linear)
+    if reached is None or reached.variance >= best.variance:
         return None
-    error = math.sqrt(found.variance / request.respondents)
-    return AtomsPart(atoms=found.atoms.size, mechanism=found.mechanism.id, error=error)
+    error = math.sqrt(reached.variance / request.respondents)
+    return AtomsPart(atoms=reached.atoms.size, mechanism=reached.mechanism.id, error=error)
 
 
 def _order(request: PlanRequest) -> float | None:

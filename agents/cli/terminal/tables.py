@@ -146,15 +146,17 @@ def _with_priors(estimate: MmseEstimate) -> str:
     return f"with the priors, {label_text(estimate.value)}: {text}"
 
 
-def _with_known_prior(found: KnownPriorEstimates, labels: ShownLabels) -> str:
+def _with_known_prior(known: KnownPriorEstimates, labels: ShownLabels) -> str:
     """Return the posterior means with their deviations, or why there are none."""
-    if found.wrong:
-        return f"with the prior: withheld: the reports contradict it (p = {found.p_value:.2g})"
-    shares = [(labels.text(one.name), one) for one in found.values]
-    shares += [(label_text(one.name), one) for one in found.ranges]
-    texts = [f"{name} {percent(one.mean)} +- {percent(one.sd)}" for name, one in shares]
-    texts += [f"{label_text(one.name)} {one.mean:.4g} +- {one.sd:.2g}" for one in found.linear]
-    return f"with the prior (p = {found.p_value:.2g}): {'; '.join(texts)}"
+    if known.wrong:
+        return f"with the prior: withheld: the reports contradict it (p = {known.p_value:.2g})"
+    shares = [(labels.text(value.name), value) for value in known.values]
+    shares += [(label_text(query.name), query) for query in known.ranges]
+    texts = [f"{name} {percent(share.mean)} +- {percent(share.sd)}" for name, share in shares]
+    for query in known.linear:
+        numbers = ("undefined" if n is None else f"{n:.4g}" for n in (query.mean, query.sd))
+        texts.append(f"{label_text(query.name)} {' +- '.join(numbers)}")
+    return f"with the prior (p = {known.p_value:.2g}): {'; '.join(texts)}"
 
 
 def _show_queries(document: EstimateDocument, console: Console, labels: ShownLabels) -> None:

@@ -97,14 +97,14 @@ def _odds(spec: CollectionSpec, loss: BudgetLoss) -> Json:
     if policy.by_entries() is policy:
         # The odds p : 1 - p between the two values become at most ratio * p : 1 - p.
         after = [p * loss.ratio / (p * loss.ratio + 1 - p) for p in _EXAMPLES]
-        said = (
+        sentence = (
             f"Of two values with a budget of {float_above(loss.budget):g}, one report raises the "
             f"odds of the first against the second at most {factor} times, whatever was known "
             f"before: from even odds to at most {_percent(after[0])} for the first"
         )
     else:
         after = [min(p * loss.ratio, Fraction(1)) for p in _EXAMPLES]
-        said = (
+        sentence = (
             "If the prior is right, one report multiplies or divides the probability of each "
             f"value by at most {factor}: from {_percent(_EXAMPLES[1])} to at most "
             f"{_percent(after[1])}"
@@ -115,7 +115,7 @@ def _odds(spec: CollectionSpec, loss: BudgetLoss) -> Json:
         "posteriors": [
             [float(p), float_above(most)] for p, most in zip(_EXAMPLES, after, strict=True)
         ],
-        "said": f"{said}.",
+        "said": f"{sentence}.",
     }
 
 
@@ -136,12 +136,12 @@ def _information(spec: CollectionSpec) -> dict[str, Json]:
     if table is None or (known is None and table.size > _MOST_INFORMED):
         return {}
     shares = [Fraction(1, len(table))] * len(table) if known is None else list(known)
-    found = Information.of(table, np.array([float(share) for share in shares]))
+    of_reports = Information.of(table, np.array([float(share) for share in shares]))
     is_prior = policy.by_entries() is not policy
     document: dict[str, Json] = {
         "prior": "uniform" if known is None else [float(share) for share in shares],
-        "nats": found.nats,
-        "bits": found.bits,
+        "nats": of_reports.nats,
+        "bits": of_reports.bits,
     }
     if is_prior or policy.unprotected is None:
         loss = max(policy.least_budgets()) if is_prior else policy.largest_loss()
