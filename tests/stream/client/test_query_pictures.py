@@ -22,7 +22,7 @@ async def test_plots_show_values_bounds_and_lines_over_time(url: str) -> None:
         drawn = [text for text in lines if share in text and "●" in text]
         assert drawn
         assert all("─" in text for text in drawn)
-    course = await ldpstream("query", url, "city", "--plot", "--last", "3", "--quantile", "0.5")
+    course = await ldpstream("query", url, "city", "--plot", "--last", "3", "--quantile", "1.5")
     assert course.exit_code == 2
     course = await ldpstream("query", url, "city", "--plot", "--last", "3")
     assert "range downtown" in course.stdout
