@@ -100,7 +100,7 @@ class UploadBatch:
 
     def _clear(self) -> None:
         self._unchecked: list[PendingUpload] = []
-        self._checked: defaultdict[int | None, list[PendingUpload]] = defaultdict(list)
+        self._valid: defaultdict[int | None, list[PendingUpload]] = defaultdict(list)
         self._size = 0
         if self._timer is not None:
             self._timer.cancel()
@@ -127,14 +127,14 @@ class UploadBatch:
             if isinstance(outcome, UploadRefusedError):
                 self._refuse(upload, outcome)
             else:
-                self._checked[outcome].append(upload)
+                self._valid[outcome].append(upload)
 
     def flush(self) -> None:
         """Send what waits."""
         self._check()
-        checked = self._checked
+        valid = self._valid
         self._clear()
-        for uploads in checked.values():
+        for uploads in valid.values():
             reports, tokens, _ = decode_uploads(self._config, uploads)
             times = [time_ms for upload in uploads for time_ms in upload.head.times_ms]
             counts = [count for upload in uploads for count in upload.head.counts]

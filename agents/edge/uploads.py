@@ -204,15 +204,15 @@ class Uploads:
         return pending
 
     def _make_batcher(self, collection: CollectionConfig, sender: Sender) -> UploadBatch | Shuffler:
-        own = sender.sharing(collection.spec)
+        producer = sender.sharing(collection.spec)
         if self._config.shuffle > 1:
-            return Shuffler(collection, own, least=self._config.shuffle)
+            return Shuffler(collection, producer, least=self._config.shuffle)
         return UploadBatch(
             collection,
             linger_seconds=self._config.linger_ms / 1000,
             refuse=self._conclude,
             send=lambda uploads, frame: self._deliver(
-                uploads, asyncio.ensure_future(own.produce(frame))
+                uploads, asyncio.ensure_future(producer.produce(frame))
             ),
         )
 

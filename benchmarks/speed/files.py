@@ -8,6 +8,7 @@ process of its own. The limit of the same round is a Python that reads the lines
 import argparse
 import random
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
 
@@ -37,7 +38,9 @@ def main() -> None:
     Console(width=100).print(table)
 
 
-def _measure(folder: Path, lines: int, rounds: int) -> dict[str, tuple[list[float], list[float]]]:
+def _measure(
+    folder: Path, lines: int, rounds: int
+) -> Mapping[str, tuple[Sequence[float], Sequence[float]]]:
     """Return the seconds of each command, and those of reading its lines."""
     drawn = random.Random(1)
     numbers = [drawn.randrange(256) for _ in range(lines)]

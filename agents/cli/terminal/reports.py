@@ -45,14 +45,16 @@ def write_reports(spec: CollectionSpec, reports: Reports, times_ms: Integers | N
     if not len(reports):
         return b""
     encoded = spec.mechanism.encode(reports)
-    parts = [_texts(_head(spec)), _encode_rows(encoded)]
+    columns = [_texts(_head(spec)), _encode_rows(encoded)]
     if times_ms is not None:
         cut, which = np.unique(times_ms - times_ms % spec.precision_ms, return_inverse=True)
         # Times with a fraction of a second are longer, and zeros fill up the others.
         times = np.array([format_time(time_ms).encode() for time_ms in cut.tolist()])
-        parts += [_texts(_TIME_HEAD), times.view(np.uint8).reshape(len(cut), -1)[which]]
-    parts.append(_texts(_TAIL))
-    rows = np.hstack([np.broadcast_to(part, (len(encoded), part.shape[1])) for part in parts])
+        columns += [_texts(_TIME_HEAD), times.view(np.uint8).reshape(len(cut), -1)[which]]
+    columns.append(_texts(_TAIL))
+    rows = np.hstack(
+        [np.broadcast_to(column, (len(encoded), column.shape[1])) for column in columns]
+    )
     return rows.tobytes().replace(b"\0", b"")
 
 
