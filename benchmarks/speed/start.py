@@ -63,7 +63,10 @@ def traced(name, *rest, **named):
         charge()
         owner.pop()
 builtins.__import__ = traced
-import ldpstream.agents.cli.worker, ldpstream.agents.worker, ldpstream.agents.web.server
+from ldpstream.agents.cli.main import find_command
+find_command("worker")
+import ldpstream.agents.worker, ldpstream.agents.web.server
+import scipy.special
 builtins.__import__ = plain
 for name, size in sorted(added.items(), key=lambda item: -item[1])[:12]:
     print(name, f"{size:.1f}")
