@@ -33,7 +33,7 @@ from functools import lru_cache
 from typing import Final, Literal, TypeAlias, Unpack
 
 import numpy as np
-from scipy.optimize import brentq
+import scipy
 
 from ldpstream.estimators.bounds.options import UNCUT, Method, OptionKeywords, Options
 from ldpstream.estimators.bounds.types import Estimate, Pair
@@ -241,5 +241,5 @@ def independent_levels(level: float, steps: int = _STEPS) -> tuple[float, ...]:
         return float(1.0 - (widths * (1.0 - at[::-1])).sum()) - level
 
     # From the product of two levels of `level^2 / 16` to that of two of 1.
-    root = brentq(excess, 4.0 * np.log(level / 4.0), -1e-12, xtol=1e-12)
+    root = scipy.optimize.brentq(excess, 4.0 * np.log(level / 4.0), -1e-12, xtol=1e-12)
     return tuple(corners(float(root)).tolist())

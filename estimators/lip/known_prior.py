@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Self
 
 import numpy as np
-from scipy.special import gammaincc
+import scipy
 
 from ldpstream.mechanisms.base.arrays import Floats
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
@@ -96,4 +96,4 @@ class Bayes:
         if len(expected) < 2:
             return 1.0
         statistic = float(((observed - expected) ** 2 / expected).sum())
-        return float(gammaincc((len(expected) - 1) / 2.0, statistic / 2.0))
+        return float(scipy.special.gammaincc((len(expected) - 1) / 2.0, statistic / 2.0))

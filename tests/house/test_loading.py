@@ -54,6 +54,13 @@ def test_a_refused_command_loads_nothing_that_it_would_have_needed(
     assert not found & (HEAVY | {*besides})
 
 
+def test_a_worker_is_ready_before_it_loads_what_only_bounds_need():
+    found = loaded("import ldpstream.agents.worker, ldpstream.agents.web.server")
+    assert "ldpstream.agents.document.build" in found
+    # SciPy's own names load its subpackages when they are first used.
+    assert not found & {f"scipy.{name}" for name in ("fft", "linalg", "optimize", "special")}
+
+
 LAZY: Final = sorted(
     path.relative_to(ROOT).as_posix()
     for room in ("mechanisms", "agents", "estimators")
