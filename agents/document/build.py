@@ -110,10 +110,7 @@ def _document(
     if not collection.attributes:
         if fields["withheld"]:
             return _in_order(fields)
-        span, hold = (totals.start_ms, totals.end_ms), collection.spec.hold
-        held = 1 if hold is None else hold.windows
-        sampling = sampling_between(collection.spread, collection.window, *span, held=held)
-        asked = replace(chosen, sampling=sampling)
+        _, asked = of_span(collection, totals, chosen)
         fields |= _estimates(collection, totals, asked, devices)
         return _in_order(fields)
     # 2. Records: one attribute, or a section for each.
@@ -162,11 +159,14 @@ def _common_fields(
         "collection": collection.name,
         "fingerprint": collection.spec.fingerprint.hex(),
         "window": None if window is None else window_fields(collection, *window),
-        **_size(collection.window, window),
         "n": totals.n,
         "final": final,
         "withheld": totals.withheld or totals.n < collection.minimum,
     }
+    number = None if window is None else collection.window.starting(window[0])
+    if number is not None and collection.window.span(number) == window:
+        # It is one of the windows, not any span.
+        fields["size"] = collection.window.identity.label
     if collection.names.title is not None:
         fields["title"] = collection.names.title
     if totals.waiting is not None:
@@ -393,14 +393,6 @@ def _merged_blocks(merged: Bools, count: int, blocks: Blocks | None) -> Entry:
         listed = np.flatnonzero(merged)[:_LISTED_RUNS].tolist()
         summary["names"] = [blocks.names[block] for block in listed]
     return {**summary, "count": count}
-
-
-def _size(windows: WindowSpec, span: tuple[int, int] | None) -> dict[str, str]:
-    """Return the field `size` of a span that is one of the windows; no field for others."""
-    number = None if span is None else windows.starting(span[0])
-    if number is None or windows.span(number) != span:
-        return {}
-    return {"size": windows.identity.label}
 
 
 def window_fields(collection: CollectionConfig, start_ms: int, end_ms: int) -> Entry:

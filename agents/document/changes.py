@@ -24,7 +24,6 @@ from ldpstream.agents.document.estimates import (
     finite,
     largest,
     prepared_prefixes,
-    prepared_ranges,
     whole_sets,
 )
 from ldpstream.agents.document.model import Window
@@ -356,7 +355,8 @@ class _Comparison:
     def _ranges(
         self, keywords: OptionKeywords, heads: Sequence[Entry]
     ) -> tuple[Change, list[Entry]]:
-        sets, _, _ = prepared_ranges(self.before)
+        shape = self.before.domain.shape
+        sets = [entry.values(shape) for entry in self.before.options.ranges]
         return self._sets(keywords, sets, heads)
 
     def _linear(self, keywords: OptionKeywords) -> tuple[Change, list[Entry]]:

@@ -278,7 +278,9 @@ def value_estimates(basis: Basis, listed: Listed) -> list[Entry]:
 def range_estimates(basis: Basis, projected: Floats | None) -> list[Entry]:
     """Return the ranges that were asked for, from the projected shares `(k,)` if there are any."""
     ranges, n = basis.options.ranges, basis.n
-    sets, given, prepared = prepared_ranges(basis)
+    few = len(ranges) * basis.mechanism.statistic_size <= _KEPT_ENTRIES
+    prepare = _kept_ranges if few else _prepare_ranges
+    sets, given, prepared = prepare(basis.mechanism, basis.own, ranges, keep=few)
     # `list_values`, which comes first, has checked that the statistic counts n reports.
     estimate = estimate_prepared(
         basis.mechanism, basis.statistic, n, given, prepared, **basis.keywords
@@ -287,14 +289,6 @@ def range_estimates(basis: Basis, projected: Floats | None) -> list[Entry]:
     shown = None if basis.hidden is None else whole_sets(basis.hidden, sets)
     rows = numbers(estimate, n, shares, shown)
     return [{"name": one.name, **row} for one, row in zip(ranges, rows, strict=True)]
-
-
-def prepared_ranges(basis: Basis) -> tuple[list[Integers], list[Integers], PreparedSets]:
-    """Return the ranges that were asked for, as `_prepare_ranges`; few are kept for others."""
-    ranges = basis.options.ranges
-    few = len(ranges) * basis.mechanism.statistic_size <= _KEPT_ENTRIES
-    prepare = _kept_ranges if few else _prepare_ranges
-    return prepare(basis.mechanism, basis.own, ranges, keep=few)
 
 
 def _prepare_ranges(
