@@ -110,25 +110,25 @@ def _document(
     if not collection.attributes:
         if fields["withheld"]:
             return _in_order(fields)
-        _, asked = of_span(collection, totals, chosen)
-        fields |= _estimates(collection, totals, asked, devices)
+        _, sampled = of_span(collection, totals, chosen)
+        fields |= _estimates(collection, totals, sampled, devices)
         return _in_order(fields)
     # 2. Records: one attribute, or a section for each.
     names = list(collection.attributes) if chosen.attribute is None else [chosen.attribute]
     sections = []
     for name in names:
-        own, asked = of_attribute(collection, name, totals, chosen.about(name))
-        about = _common_fields(collection, own, **common)
-        about |= {"attribute": name, "of": own.among}
+        about_one, sampled = of_attribute(collection, name, totals, chosen.about(name))
+        about = _common_fields(collection, about_one, **common)
+        about |= {"attribute": name, "of": about_one.among}
         if not about["withheld"]:
             of_one = collection.attributes[name]
-            about |= _estimates(of_one, own, asked, {})
+            about |= _estimates(of_one, about_one, sampled, {})
         sections.append(_in_order(about))
     if chosen.attribute is not None:
         return sections[0]
-    if all(one["withheld"] for one in sections):
+    if all(section["withheld"] for section in sections):
         return _in_order(fields | _first_shown(sections, totals.n))
-    said = {
+    shown = {
         "withheld": False,
         "late": totals.late,
         "rejected": totals.rejected,
@@ -137,7 +137,7 @@ def _document(
         "method": chosen.method,
         "projection": chosen.project,
     }
-    fields |= said | devices
+    fields |= shown | devices
     return _in_order({**fields, "attributes": sections})
 
 

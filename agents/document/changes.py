@@ -291,7 +291,7 @@ class _Comparison:
             heads = [{"block": block, "name": name} for block, name in enumerate(names)]
             lists["blocks"] = lambda keywords: self._sets(keywords, sets, heads)
         if options.ranges:
-            heads = [{"name": one.name} for one in options.ranges]
+            heads = [{"name": entry.name} for entry in options.ranges]
             lists["ranges"] = lambda keywords: self._ranges(keywords, heads)
         if options.linear:
             lists["linear"] = self._linear
@@ -320,7 +320,7 @@ class _Comparison:
     @property
     def _hidden(self) -> Bools | None:
         """The values that are in merged blocks of either span."""
-        hidden = [one.hidden for one in (self.before, self.after) if one.hidden is not None]
+        hidden = [entry.hidden for entry in (self.before, self.after) if entry.hidden is not None]
         return np.logical_or.reduce(hidden) if hidden else None
 
     def _estimate(
@@ -345,7 +345,7 @@ class _Comparison:
         def estimated(basis: Basis, options: OptionKeywords) -> Estimate:
             own_sets = sets
             if basis.given is not None:
-                own_sets = [np.flatnonzero(np.isin(basis.given, one)) for one in sets]
+                own_sets = [np.flatnonzero(np.isin(basis.given, entry)) for entry in sets]
             return estimate_sets(basis.mechanism, basis.statistic, basis.n, own_sets, **options)
 
         change, hidden = self._estimate(estimated, keywords), self._hidden

@@ -280,15 +280,15 @@ def range_estimates(basis: Basis, projected: Floats | None) -> list[Entry]:
     ranges, n = basis.options.ranges, basis.n
     few = len(ranges) * basis.mechanism.statistic_size <= _KEPT_ENTRIES
     prepare = _kept_ranges if few else _prepare_ranges
-    sets, given, prepared = prepare(basis.mechanism, basis.own, ranges, keep=few)
+    sets, own_sets, prepared = prepare(basis.mechanism, basis.own, ranges, keep=few)
     # `list_values`, which comes first, has checked that the statistic counts n reports.
     estimate = estimate_prepared(
-        basis.mechanism, basis.statistic, n, given, prepared, **basis.keywords
+        basis.mechanism, basis.statistic, n, own_sets, prepared, **basis.keywords
     )
     shares = None if projected is None else np.array([projected[s].sum() for s in sets])
     shown = None if basis.hidden is None else whole_sets(basis.hidden, sets)
     rows = numbers(estimate, n, shares, shown)
-    return [{"name": one.name, **row} for one, row in zip(ranges, rows, strict=True)]
+    return [{"name": subset.name, **row} for subset, row in zip(ranges, rows, strict=True)]
 
 
 def _prepare_ranges(

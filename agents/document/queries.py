@@ -31,13 +31,13 @@ def linear_estimates(basis: Basis, projected: Floats | None) -> list[Entry]:
     `hidden` values different weights has no numbers.
     """
     queries, n = basis.options.linear, basis.n
-    weights = np.stack([asked.weights for asked in queries])
+    weights = np.stack([query.weights for query in queries])
     means = None if projected is None else weights @ projected
-    given = weights if basis.given is None else weights[:, basis.given]
-    estimate = estimate_linear(basis.mechanism, basis.statistic, n, given, **basis.keywords)
+    own_weights = weights if basis.given is None else weights[:, basis.given]
+    estimate = estimate_linear(basis.mechanism, basis.statistic, n, own_weights, **basis.keywords)
     shown = None if basis.hidden is None else whole_queries(basis.hidden, weights)
     rows = numbers(estimate, n, means, shown, names=_MEANS)
-    return [{"name": asked.name, **row} for asked, row in zip(queries, rows, strict=True)]
+    return [{"name": query.name, **row} for query, row in zip(queries, rows, strict=True)]
 
 
 def whole_queries(hidden: Bools, weights: Floats) -> Bools:
@@ -49,7 +49,7 @@ def whole_queries(hidden: Bools, weights: Floats) -> Bools:
 
 def axis_quantiles(basis: Basis) -> list[Entry]:
     """Return the quantiles that were asked for along each axis of several dimensions."""
-    shape, asked = basis.domain.shape, basis.options.quantiles
+    shape, shares = basis.domain.shape, basis.options.quantiles
     entries: list[Entry] = []
     for axis, extent in enumerate(shape):
         if extent < 2:
@@ -58,19 +58,19 @@ def axis_quantiles(basis: Basis) -> list[Entry]:
         step = math.prod(shape[axis + 1 :])
         labels = basis.domain.labels(np.arange(extent) * step)
         places = [label[axis] if isinstance(label, list) else label for label in labels]
-        bounds: tuple[Floats, Floats, Floats] = (np.full(len(asked), np.nan),) * 3
+        bounds: tuple[Floats, Floats, Floats] = (np.full(len(shares), np.nan),) * 3
         if basis.hidden is None:
             prefixes = _axis_prefixes(basis.mechanism, basis.own, axis)
             quantiles = estimate_quantiles(
                 basis.mechanism,
                 basis.statistic,
                 basis.n,
-                asked,
+                shares,
                 prefixes=prefixes,
                 **basis.keywords,
             )
             bounds = quantiles.value, quantiles.low, quantiles.high
-        for p, *ends in zip(asked, *bounds, strict=True):
+        for p, *ends in zip(shares, *bounds, strict=True):
             named = [places[int(end)] if math.isfinite(end) else None for end in ends]
             entries.append({"axis": axis, "p": p, **dict(zip(_ENDS, named, strict=True))})
     return entries
@@ -88,20 +88,20 @@ def quantile_estimates(basis: Basis, projected: Floats | None) -> list[Entry]:
 
     Without these they are those of the monotone cumulative curve.
     """
-    asked, domain = basis.options.quantiles, basis.domain
+    shares, domain = basis.options.quantiles, basis.domain
     if basis.hidden is not None:
-        return [{"p": p, "value": None, "low": None, "high": None} for p in asked]
+        return [{"p": p, "value": None, "low": None, "high": None} for p in shares]
     prefixes = prepared_prefixes(basis.mechanism, basis.own)
-    found = estimate_quantiles(
-        basis.mechanism, basis.statistic, basis.n, asked, prefixes=prefixes, **basis.keywords
+    quantiles = estimate_quantiles(
+        basis.mechanism, basis.statistic, basis.n, shares, prefixes=prefixes, **basis.keywords
     )
-    values = found.value
+    values = quantiles.value
     if basis.fitted is not None:
-        values = positions(basis.fitted.shares, asked)
+        values = positions(basis.fitted.shares, shares)
     elif basis.options.project == "ordered" and projected is not None:
-        values = np.clip(positions(projected, asked), found.low, found.high)
-    rows = zip(found.p, values, found.low, found.high, strict=True)
-    named = {} if found.form is None else {"bound": found.form}
+        values = np.clip(positions(projected, shares), quantiles.low, quantiles.high)
+    rows = zip(quantiles.p, values, quantiles.low, quantiles.high, strict=True)
+    named = {} if quantiles.form is None else {"bound": quantiles.form}
     return [
         {
             "p": float(p),
@@ -130,7 +130,7 @@ def find_areas(basis: Basis) -> Entry:
     shown = np.ones(roots.size, dtype=np.bool_)
     if hidden is not None:
         shown[tree.group[roots]] = ~hidden[tree.order[tree.start[roots]]]
-    found = estimate_areas(
+    named = estimate_areas(
         basis.mechanism,
         basis.statistic,
         basis.n,
@@ -138,13 +138,13 @@ def find_areas(basis: Basis) -> Entry:
         divided=None if hidden is None else shown,
         **basis.keywords,
     )
-    groups = tree.group[found.places]
-    rows = numbers(found.estimate, basis.n, None, shown[groups])
-    divided = np.bincount(found.inside[found.inside >= 0], minlength=groups.size) > 0
+    groups = tree.group[named.places]
+    rows = numbers(named.estimate, basis.n, None, shown[groups])
+    divided = np.bincount(named.inside[named.inside >= 0], minlength=groups.size) > 0
     areas = []
-    for entry, (place, row) in enumerate(zip(found.places.tolist(), rows, strict=True)):
+    for entry, (place, row) in enumerate(zip(named.places.tolist(), rows, strict=True)):
         values = tree.values(place)
-        inside = int(found.inside[entry])
+        inside = int(named.inside[entry])
         root = inside < 0
         block = int(groups[entry])
         name = _root_name(block, roots.size) if root else _name(domain, values, block)
@@ -156,10 +156,10 @@ def find_areas(basis: Basis) -> Entry:
                 "inside": None if root else inside,
                 "box": _box(domain, values),
                 "values": values.size,
-                "rest": _remaining_area(found, entry) if divided[entry] else None,
+                "rest": _remaining_area(named, entry) if divided[entry] else None,
             }
         )
-    return {"rule": _RULE, "family": found.family, "levels": found.levels, "entries": areas}
+    return {"rule": _RULE, "family": named.family, "levels": named.levels, "entries": areas}
 
 
 def _root_name(group: int, roots: int) -> str:

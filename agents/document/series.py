@@ -109,11 +109,11 @@ class SeriesQuery:
         """Return kind and name of each line."""
         options = self.options
         labels = self._about(collection).spec.domain.estimated.labels(np.array(self.values, int))
-        ranges = [one.name for one in options.ranges]
+        ranges = [query.name for query in options.ranges]
         return [
             *({"kind": "value", "name": name} for name in [*labels, *ranges[: self.named]]),
             *({"kind": "range", "name": name} for name in ranges[self.named :]),
-            *({"kind": "linear", "name": one.name} for one in options.linear),
+            *({"kind": "linear", "name": query.name} for query in options.linear),
             *({"kind": "quantile", "name": p} for p in options.quantiles),
         ]
 
