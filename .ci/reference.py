@@ -1,7 +1,8 @@
 """Write the pages that only the site has: `python .ci/reference.py FOLDER`.
 
-All commands with their options, all public names of Python, all keys of the configuration and all
-metrics, as they describe themselves; and the mistakes with their messages, as recorded.
+All commands with their options, all public names of Python, all keys of the configuration, all
+fields of documents and all metrics, as they describe themselves; and the mistakes with their
+messages, as recorded.
 """
 
 import inspect
@@ -23,6 +24,7 @@ from prometheus_client.registry import Collector
 from ldpstream import __version__
 from ldpstream.agents.cli.configuration import page
 from ldpstream.agents.cli.main import COMMANDS, find_command
+from ldpstream.agents.document.model import EstimateDocument
 from ldpstream.agents.edge.gateway_app import GatewayMetrics
 from ldpstream.agents.engine.gauges import PipelineCollector
 from ldpstream.agents.engine.metrics import Metrics
@@ -86,6 +88,12 @@ configuration lists are shown. Counters start at zero with their process: sum th
 alerts and dashboards: [monitor](../how-to/monitor.md).
 """
 """What precedes the metrics on their page."""
+_OF_DOCUMENTS: Final = """\
+*For programs that read estimates, from the topic, over HTTP or out of a file. What the numbers say
+is [another page](../concepts/estimates-and-bounds.md).* `ldpstream keys --documents` prints the
+same as JSON Schema. A field with `?` may be missing.
+"""
+"""What precedes the fields on their page."""
 _OF_WORKERS: Final = """\
 Estimates, what is said of the newest windows, and the test of the priors come from the worker that
 owns partition 0; the state of a partition comes from every worker, so take the maximum.
@@ -323,7 +331,39 @@ def mistakes() -> str:
     return RECORDED.read_text("utf-8")
 
 
+def documents() -> str:
+    """Return the page of estimate documents: every field, the whole document first."""
+    models = EstimateDocument.model_json_schema()["$defs"]
+    lines = [f"# Every field of a document of ldpstream {__version__}", "", _OF_DOCUMENTS]
+    for name in ("EstimateDocument", *(one for one in models if one != "EstimateDocument")):
+        fields = models[name].get("properties")
+        if not fields:
+            continue
+        lines += [f"## {name}", "", models[name].get("description", ""), ""]
+        lines += ["| field | type | |", "|---|---|---|"]
+        for field, of in fields.items():
+            optional = "" if field in models[name].get("required", []) else "?"
+            lines.append(f"| `{field}`{optional} | {_typed(of)} | {of.get('description', '')} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _typed(schema: dict[str, Any]) -> str:
+    """Return a type of JSON in a word or two, with a link where it has a table of its own."""
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
+        return "any" if name == "JsonValue" else f"[{name}](#{name.lower()})"
+    if "anyOf" in schema:
+        return " or ".join(_typed(one) for one in schema["anyOf"])
+    if "enum" in schema:
+        return " or ".join(f"`{one}`" for one in schema["enum"])
+    if schema.get("type") == "array":
+        return f"list of {_typed(schema['items'])}" if "items" in schema else "list"
+    return str(schema.get("type", "any"))
+
+
 PAGES: Final = {
+    "docs/reference/documents.md": documents,
     "docs/reference/commands.md": commands,
     "docs/reference/names.md": names,
     **{f"docs/reference/python/{page}.md": partial(group, page) for page in GROUPS},

@@ -119,6 +119,15 @@ def test_every_page_is_reached_by_reading(every_page: dict[Path, Page], site: Pa
     assert made <= {file for file, _ in every_page[home].targets(every_page[home].links)}
 
 
+def test_pages_explain_each_term_once_where_it_is_first_used(every_page: dict[Path, Page]):
+    found = 0
+    for file, page in every_page.items():
+        explained = re.findall(r'<a class="term" href="[^"#]*#([^"]+)"', page.html)
+        assert len(explained) == len({*explained}), file
+        found += len(explained)
+    assert found > 10 * len(every_page) / 2
+
+
 def test_old_addresses_lead_on(site: Path):
     moved = [file for file in site.rglob("*.html") if "http-equiv" in file.read_text("utf-8")]
     assert len(moved) > 25

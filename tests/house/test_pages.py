@@ -14,6 +14,7 @@ import yaml
 
 from ldpstream.agents.cli.main import COMMANDS, find_command, main
 from ldpstream.agents.config import ConfigError, read_config
+from ldpstream.agents.document.model import EstimateDocument
 from tests.house.scripts import script
 from tests.pages import ROOT, Block, blocks, pages
 from tests.property.configs import MINIMAL
@@ -248,6 +249,14 @@ def test_the_site_has_every_command_and_every_public_name(monkeypatch: pytest.Mo
     assert "of-nobody-else" not in names
     # Types are written as in the sources: the same in every build.
     assert not re.search("0x[0-9a-f]{6}|Annotated|ForwardRef", names)
+
+
+def test_the_site_has_every_field_of_a_document():
+    made = script("reference").PAGES["docs/reference/documents.md"]()
+    fields = re.findall(r"^\| `(\w+)`", made, re.MULTILINE)
+    assert {*EstimateDocument.model_fields, "low", "high", "forged", "until"} <= {*fields}
+    headings = {one.lower() for one in re.findall("^## (.+)$", made, re.MULTILINE)}
+    assert {link.removeprefix("#") for link in LINK.findall(made) if link[0] == "#"} <= headings
 
 
 def test_the_table_of_what_to_touch_names_what_exists():
