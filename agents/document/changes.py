@@ -6,6 +6,7 @@ the allowed error is split evenly among its lists, and in each among all that co
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -289,10 +290,9 @@ class _Comparison:
             names = disclosed.names or (None,) * disclosed.count
             sets = [np.flatnonzero(disclosed.of_value == block) for block in range(disclosed.count)]
             heads = [{"block": block, "name": name} for block, name in enumerate(names)]
-            lists["blocks"] = lambda keywords: self._sets(keywords, sets, heads)
+            lists["blocks"] = partial(self._sets, sets=sets, heads=heads)
         if options.ranges:
-            heads = [{"name": entry.name} for entry in options.ranges]
-            lists["ranges"] = lambda keywords: self._ranges(keywords, heads)
+            lists["ranges"] = self._ranges
         if options.linear:
             lists["linear"] = self._linear
         if options.quantiles:
@@ -352,12 +352,10 @@ class _Comparison:
         change = _without(change, None if hidden is None else ~whole_sets(hidden, sets))
         return change, _rows(change, heads)
 
-    def _ranges(
-        self, keywords: OptionKeywords, heads: Sequence[Entry]
-    ) -> tuple[Change, list[Entry]]:
-        shape = self.before.domain.shape
-        sets = [entry.values(shape) for entry in self.before.options.ranges]
-        return self._sets(keywords, sets, heads)
+    def _ranges(self, keywords: OptionKeywords) -> tuple[Change, list[Entry]]:
+        ranges, shape = self.before.options.ranges, self.before.domain.shape
+        heads = [{"name": entry.name} for entry in ranges]
+        return self._sets(keywords, [entry.values(shape) for entry in ranges], heads)
 
     def _linear(self, keywords: OptionKeywords) -> tuple[Change, list[Entry]]:
         queries, hidden = self.before.options.linear, self._hidden

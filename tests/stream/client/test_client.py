@@ -39,6 +39,11 @@ async def test_every_answer_is_a_model(worker: Client) -> None:
     assert (document.ranges[0].name, document.linear[0].mean) == ("0..1,0..4", 1.0)
     stored = await worker.final("city", FIRST[0])
     assert (stored.final, stored.n, stored.late) == (True, 400, 0)
+    change = await worker.change("city", top=3, blocks=True, range=["downtown", "0..1,0..4"])
+    assert (change.after.n, len(change.values), len(change.blocks)) == (400, 3, 4)
+    assert [entry.name for entry in change.ranges] == ["downtown", "0..1,0..4"]
+    series = await worker.series("city", top=2, points=10)
+    assert (series.points.n, len(series.lines)) == ([400, 400], 2)
 
 
 async def test_windows_come_page_by_page(worker: Client, pipeline: Pipeline) -> None:

@@ -31,6 +31,17 @@ async def test_a_known_tag_is_answered_304_without_computing(
         assert "Content-Security-Policy" in again.headers
 
 
+async def test_the_areas_of_a_final_are_computed_once(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    span = {**SPAN, "areas": "true"}
+    first = await (await client.get(CITY_PATH, params=span)).read()
+    monkeypatch.setattr(computing, "write_document", None)
+    assert await (await client.get(CITY_PATH, params=span)).read() == first
+    # What is open may change, and is computed anew.
+    assert (await client.get(CITY_PATH)).status == 500
+
+
 async def test_every_change_changes_the_tag(client: Client, pipeline: Pipeline) -> None:
     async def tag(query: str = "", **headers: str) -> str:
         span = f"?start={FIRST[0]}&end={FIRST[1]}"
