@@ -61,7 +61,7 @@ async def test_c_opens_the_choice_where_no_window_is_before(page: Page, url: str
 @pytest.mark.parametrize(
     ("collection", "view", "picker"),
     [
-        ("modes", "values", "top"),
+        ("modes", "values", "search"),
         ("modes", "time", "add-line"),
         ("spots", "time", "collection"),
         ("places", "map", "measure"),

@@ -1,16 +1,19 @@
 """A real Chromium draws what the API answers: the same numbers, to the last digit."""
 
 import json
+import shlex
 from typing import Any
 
 import numpy as np
 import pytest
+from aiohttp import ClientSession
 from playwright.async_api import Page, Route, expect
 
 from tests.browser.looking import (
     ask,
     drawn,
     drawn_windows,
+    lines,
     numbers,
     open_view,
     rows,
@@ -237,6 +240,8 @@ async def test_what_is_withheld_is_not_shown(page: Page, url: str) -> None:
     await page.goto(f"{url}/#collection=modes&view=values")
     await page.wait_for_selector("#withheld:not([hidden])")
     assert "0 of 1 reports" in await page.locator("#withheld").inner_text()
+    shown = page.locator("#withheld a")
+    await expect(shown).to_have_text("Newest window that is shown: 2026-11-21 10:06 – 10:07 UTC")
     assert not await page.locator("#value-rows").is_visible()
 
 
@@ -318,3 +323,34 @@ async def painted(page: Page, canvas: str) -> float:
     }"""
     share: float = await page.locator(canvas).evaluate(script)
     return share
+
+
+async def test_values_are_searched_sorted_followed_and_asked_for_elsewhere(
+    page: Page, url: str
+) -> None:
+    await page.add_init_script(
+        "if (navigator.clipboard) navigator.clipboard.writeText = async text => { window.copiedText = text; }"
+    )
+    await open_view(page, url, "modes", "values", "&window=")
+    names = page.locator("#value-rows tbody th")
+    await page.keyboard.press("/")
+    await page.keyboard.type("tra")
+    await expect(names).to_have_count(2)
+    assert set(await names.all_inner_texts()) == {"tram", "train"}
+    await page.reload()
+    await expect(page.locator("#search")).to_have_value("tra")
+    await page.fill("#search", "")
+    await expect(names).to_have_count(6)
+    await page.locator("#value-rows [data-sort=value]").click()
+    await expect(names).to_have_text(sorted(["walk", "bike", "bus", "tram", "train", "car"]))
+    await page.click("#copy-curl")
+    address = shlex.split(await page.evaluate("copiedText"))[-1]
+    async with ClientSession() as session, session.get(address) as answer:
+        document = await answer.json()
+    shares = {one["value"]: one["share"] for one in map(within, document["distribution"])}
+    assert {row[0]: row[1] for row in await rows(page, "#value-rows")} == shares
+    await page.click("#copy-python")
+    compile(await page.evaluate("copiedText"), "copied", "exec")
+    await names.filter(has_text="tram").locator("a").click()
+    await drawn(page, "time")
+    assert await lines(page) == ["tram"]

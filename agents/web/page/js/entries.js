@@ -36,8 +36,9 @@ import { quantileTitle } from "./series.js";
  * @param {{name: string, entry: Entry}[]} rows
  * @param {boolean} final
  * @param {Map<string, import("./views/changes.js").Change & {was?: Entry}> | null} [changes] Since another window.
+ * @param {(name: string) => Child} [nameOf] What stands for a name.
  */
-export function fillEntries(table, what, rows, final, changes = null) {
+export function fillEntries(table, what, rows, final, changes = null, nameOf = (name) => name) {
   const entries = rows.map(({ entry }) => entry);
   const decimals = decimalsFor(entries);
   const judged = rows.flatMap(({ name }) => changes?.get(name) ?? []);
@@ -50,6 +51,7 @@ export function fillEntries(table, what, rows, final, changes = null) {
     ...boundedColumns("share", scaleTicks(scale, "%")),
     { title: "count", kind: "more" },
   ];
+  if (what === "value") [columns[0].sort, columns[1].sort] = ["value", "share"];
   const around = scaleAround(judged);
   if (changes) {
     const ticks = scaleTicks(around, "", true);
@@ -57,7 +59,7 @@ export function fillEntries(table, what, rows, final, changes = null) {
       5,
       0,
       { title: "in points", kind: "difference", ticks },
-      { title: "change", kind: "change" },
+      { title: "change", kind: "change", sort: what === "value" ? "change" : undefined },
     );
   }
   if (weighed) columns.push({ title: "weight" }, { title: "its low" }, { title: "its high" });
@@ -69,7 +71,7 @@ export function fillEntries(table, what, rows, final, changes = null) {
     rows.map(({ name, entry }) => {
       /** @type {Child[]} */
       const cells = [
-        name,
+        nameOf(name),
         ...boundedCells(entry, percent, scale, final, changes?.get(name)?.was),
         number(countText(entry.count), entry.count),
       ];

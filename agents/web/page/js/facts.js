@@ -1,6 +1,7 @@
 // The state of the current window: how many reports it has, and whether it is final.
 
-import { element, figure, say } from "./dom.js";
+import { addressOf } from "./choices.js";
+import { element, figure, make, say } from "./dom.js";
 import { countText, spanText, spanTextUtc, waitingText } from "./format.js";
 import { fillChip, windowStateOf } from "./state.js";
 import { forgetProof, isProved } from "./views/proof.js";
@@ -52,7 +53,7 @@ function mergedText({ blocks, names }) {
  * @param {Estimate | null} estimate
  */
 export function drawFacts(shown, estimate) {
-  const { collection, window, compared, status } = shown;
+  const { collection, windows, window, compared, status } = shown;
   const final = estimate?.final ?? window.final;
   const n = estimate?.n ?? window.n;
   element("facts").hidden = false;
@@ -80,6 +81,12 @@ export function drawFacts(shown, estimate) {
       ? `${countText(n)} of ${least} reports, and nothing is shown for fewer.`
       : `parts of at least ${least} reports have expired.`;
   say(element("withheld"), withheld ? `Withheld: ${why}` : waiting ? `Not shown yet: ${why}` : "");
+  const shownLast = windows.findLast((one) => one.final && one.n >= collection.minimum);
+  if (withheld && shownLast) {
+    const text = `Newest window that is shown: ${spanTextUtc(shownLast.window)}`;
+    const link = make("a", { href: addressOf({ window: shownLast.window.start }) }, text);
+    element("withheld").append(" ", link);
+  }
   const lost = estimate?.lost;
   element("lost").hidden = !lost;
   say(

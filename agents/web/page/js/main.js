@@ -25,7 +25,7 @@ import { startTheme } from "./theme.js";
 import { startTime, timeView } from "./views/time-view.js";
 import { showTokenForm, startTokenForm } from "./shell/token-form.js";
 import { refreshTip, startTooltip } from "./charts/tooltip.js";
-import { offersAreas, valuesView } from "./views/values-view.js";
+import { offersAreas, startSearch, valuesView } from "./views/values-view.js";
 import { comparedWindow, pickWindow, startWindows, windowsOf } from "./windows.js";
 
 /** @typedef {import("./types.js").Collection} Collection */
@@ -272,7 +272,15 @@ function start() {
     list.addEventListener("change", () => {
       choose(
         name === "collection"
-          ? { collection: list.value, attribute: "", window: "", compare: "", lines: "", zoom: "" }
+          ? {
+              collection: list.value,
+              attribute: "",
+              window: "",
+              compare: "",
+              lines: "",
+              zoom: "",
+              search: "",
+            }
           : { [name]: list.value, ...(name === "attribute" ? { lines: "", zoom: "" } : {}) },
       );
       changed();
@@ -282,6 +290,7 @@ function start() {
   startWindows(changed);
   startPause(changed);
   startTime(changed);
+  startSearch(changed);
   startTooltip();
   startSharing();
   startKeys();

@@ -7,7 +7,7 @@ import { along, pointAt } from "./charts/tooltip.js";
 /** @typedef {{className: string, style: string}} Drawn A picture drawn by its style. */
 /** @typedef {import("./dom.js").Child | Figure | Drawn} Child */
 /** @typedef {{at: number, text: string}} Tick Percent of the width. */
-/** @typedef {{title: string, kind?: keyof typeof WIDTHS, ticks?: Tick[]}} Column */
+/** @typedef {{title: string, kind?: keyof typeof WIDTHS, ticks?: Tick[], sort?: string}} Column With `sort`, a button. */
 
 // Columns of tables with a chart, whose rows are laid out one by one; "more" columns come last.
 const WIDTHS = {
@@ -126,8 +126,9 @@ function begin(table, columns, titles) {
     table.style.setProperty("--columns", widths.join(" "));
   }
   const head = make("tr", { role: "row" });
-  for (const { title, kind } of columns) {
-    head.append(make("th", { scope: "col", role: "columnheader", className: kind ?? "" }, title));
+  for (const { title, kind, sort } of columns) {
+    const said = sort ? make("button", { type: "button", "data-sort": sort }, title) : title;
+    head.append(make("th", { scope: "col", role: "columnheader", className: kind ?? "" }, said));
   }
   table.replaceChildren(
     ...(table.caption ? [table.caption] : []),

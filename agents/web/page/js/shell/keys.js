@@ -11,7 +11,7 @@ import { element, make } from "../dom.js";
  */
 
 const LEAP = 10;
-const PICKERS = ["add-line", "top", "measure", "collection"]; // The first that is in sight.
+const PICKERS = ["add-line", "search", "top", "measure", "collection"]; // The first that is in sight.
 const STORED = "ldpstream.keys";
 
 /** @type {Keys<boolean>} */
@@ -21,7 +21,7 @@ export const COMPARE = {
   means: { c: true },
 };
 /** @type {Keys<boolean>} */
-const PICK = { shown: ["/"], does: "pick a line, or which values are shown", means: { "/": true } };
+const PICK = { shown: ["/"], does: "search values, or pick a line", means: { "/": true } };
 /** @type {Keys<boolean>} */
 export const PAUSE = { shown: ["P"], does: "hold the page still, or go on", means: { p: true } };
 /** @type {Keys<boolean>} */

@@ -13,22 +13,57 @@ const SAID_MS = 3000;
 /** @type {Partial<Record<import("../choices.js").Name, string>>} What the address may leave open. */
 let here = {};
 
-/** Copy the address of just this window, also if the page follows the newest. */
-async function copyAddress() {
-  const address = new URL(addressOf(here), location.href).href;
+/** @param {string} text */
+async function copy(text) {
   try {
-    await navigator.clipboard.writeText(address);
+    await navigator.clipboard.writeText(text);
   } catch {
     // Refused, or not offered, as over plain HTTP.
     const field = /** @type {HTMLInputElement} */ (element("address"));
     element("address-part").hidden = false;
-    field.value = address;
+    field.value = text;
     field.select();
     return;
   }
   say(element("copied"), "Copied");
   setTimeout(() => say(element("copied"), ""), SAID_MS);
 }
+
+/** @returns {string} The address of just this window, also if the page follows the newest. */
+const address = () => new URL(addressOf(here), location.href).href;
+
+/** @type {Record<string, () => string>} What asks for the first document that is shown. */
+const COMMANDS = {
+  curl: () => {
+    const header = token() ? "-H 'Authorization: Bearer TOKEN' " : "";
+    return `curl ${header}'${new URL(askedFirst(), location.href).href.replaceAll("'", "%27")}'`;
+  },
+  python: () => {
+    const asked = new URLSearchParams(askedFirst().split("?")[1]);
+    const names = ["start", "end", "attribute", "method"].filter((name) => asked.get(name));
+    const options = names.map((name) => `${name}=${JSON.stringify(asked.get(name))}`);
+    const url = JSON.stringify(new URL(".", location.href).href.replace(/\/$/, ""));
+    return `import asyncio
+from ldpstream.agents.client import EstimateRequest, connect
+
+
+async def main() -> None:
+    async with connect(${url}, token=${token() ? '"TOKEN"' : "None"}) as worker:
+        request = EstimateRequest(${options.join(", ")})
+        print(await worker.estimate(${JSON.stringify(here.collection)}, request))
+
+
+asyncio.run(main())
+`;
+  },
+  sql: () => {
+    const asked = new URLSearchParams(askedFirst().split("?")[1]);
+    return (
+      "SELECT * FROM 'finals.parquet' -- of ldpstream finals --to finals.parquet\n" +
+      `WHERE collection = '${here.collection}' AND "start" = '${asked.get("start")}';\n`
+    );
+  },
+};
 
 /** @param {Blob} blob @param {string} name */
 export function save(blob, name) {
@@ -84,7 +119,10 @@ function savePicture() {
 
 /** Listen to the buttons. */
 export function startSharing() {
-  element("copy").addEventListener("click", () => void copyAddress());
+  element("copy").addEventListener("click", () => void copy(address()));
+  for (const [name, command] of Object.entries(COMMANDS)) {
+    element(`copy-${name}`).addEventListener("click", () => void copy(command()));
+  }
   element("address").addEventListener("blur", () => (element("address-part").hidden = true));
   onKeys(element("address"), CLOSE, () => element("copy").focus());
   element("save-csv").addEventListener("click", () => void saveDocument("csv"));
@@ -95,7 +133,7 @@ export function startSharing() {
 /** Until something is drawn, the address is all that can be handed on. */
 export function forgetSharing() {
   here = {};
-  element("downloads").hidden = true;
+  element("downloads").hidden = element("commands").hidden = true;
 }
 
 /**
@@ -110,6 +148,7 @@ export function offerSharing({ collection, window, compared }, view) {
     compare: compared && (compared.period ? periodName(compared.window) : compared.window.start),
     view,
   };
+  element("commands").hidden = view === "time" || !askedFirst();
   element("downloads").hidden = view === "time" ? shownLines().length === 0 : !askedFirst();
   element("save-png").hidden = !["map", "cumulative", "time"].includes(view);
 }

@@ -2,8 +2,8 @@
 
 import { ask, estimatePath } from "../api.js";
 import { boundsText } from "../bounds.js";
-import { chosen } from "../choices.js";
-import { element, say, select } from "../dom.js";
+import { addressOf, adjust, choose, chosen } from "../choices.js";
+import { element, make, say, select } from "../dom.js";
 import { askChange, changeBoundsText, changedText, changesIn, leaderText } from "./changes.js";
 import { fillEntries, fillMeans, fillQuantiles } from "../entries.js";
 import { countText, labelText, tickText } from "../format.js";
@@ -21,6 +21,9 @@ import { fillMerged, standingText } from "./merged.js";
 const AREAS = "areas"; // In place of a number of values.
 const MOST_VALUES_OF_AREAS = 100_000;
 const MOST_COMPARED = 1000; // Values: all are fetched for both windows.
+const NAMES = new Intl.Collator("en", { numeric: true });
+const MOST_SEARCHED = 10_000; // Values: all are fetched.
+const MOST_FOUND = 1000; // Values that are listed.
 
 /**
  * Whether a worker answers with areas: not where a value has several distributions of reports.
@@ -53,6 +56,9 @@ async function update({ collection, windows, window, compared, method }, current
   const merged = showsAreas(collection);
   const top = (chosen("top") !== AREAS && chosen("top")) || defaultTop(collection);
   if (!merged) select("top").value = top;
+  const field = /** @type {HTMLInputElement} */ (element("search"));
+  field.hidden = merged || collection.values > MOST_SEARCHED;
+  if (field !== document.activeElement) field.value = chosen("search");
   /** @param {string} top @returns {[string, string][]} */
   const asked = (top) => [
     ["top", top],
@@ -60,7 +66,8 @@ async function update({ collection, windows, window, compared, method }, current
     ["method", method],
     ...quantileOptions(collection),
   ];
-  const own = asked(merged ? "0" : top);
+  const searched = merged || collection.values > MOST_SEARCHED ? "" : chosen("search");
+  const own = asked(merged ? "0" : searched ? "all" : top);
   if (merged) own.push(["areas", "true"]);
   const newest = windows.findLast((one) => one.final);
   /** @type {[Estimate, Estimate | null, ChangeAnswer | null, Estimate | null]} */
@@ -111,9 +118,19 @@ function draw(estimate, collection, then, answer, alone) {
   );
   say(element("forged-note"), forgeryText(estimate));
   const table = tableOf("value-rows");
-  const rows = listed.map((entry) => ({ name: nameOf(entry), entry }));
+  const searched = chosen("search").toLowerCase();
+  const rows = listed
+    .map((entry) => ({ name: nameOf(entry), entry }))
+    .filter(({ name }) => name.toLowerCase().includes(searched))
+    .sort(ordersOf(changes)[chosen("sort")] ?? (() => 0))
+    .slice(0, MOST_FOUND);
+  const lines = !domain.ordered && collection.values <= MOST_VALUES_LISTED;
   if (areas) fillMerged(table, areas.entries, final);
-  else fillEntries(table, "value", rows, final, changes);
+  else fillEntries(table, "value", rows, final, changes, lines ? overTime : undefined);
+  for (const button of table.querySelectorAll("[data-sort]")) {
+    const mine = /** @type {HTMLElement} */ (button).dataset.sort === chosen("sort");
+    button.setAttribute("aria-pressed", String(mine));
+  }
   element("ranges").hidden = ranges.length === 0;
   const named = ranges.map((entry) => ({ name: entry.name, entry }));
   fillEntries(tableOf("range-rows"), "range", named, final, changes);
@@ -144,6 +161,47 @@ const forgeryText = ({ influence = null, forged = null }) =>
     ? ""
     : `One forged report moves a share by at most ${tickText(100 * influence, "", 2)} points; ` +
       `${countText(forged)} could move one beyond its bounds.`;
+
+/** @typedef {{name: string, entry: import("../types.js").ValueEntry}} Row */
+
+/**
+ * What rows can be sorted by.
+ *
+ * @param {Map<string, {value: number}> | null} changes
+ * @returns {Record<string, (a: Row, b: Row) => number>}
+ */
+function ordersOf(changes) {
+  /** @param {Row} row */
+  const moved = ({ name }) => Math.abs(changes?.get(name)?.value ?? 0);
+  return {
+    value: (a, b) => orderOf(a.entry.value, b.entry.value) || NAMES.compare(a.name, b.name),
+    share: (a, b) => (b.entry.share ?? 0) - (a.entry.share ?? 0),
+    change: (a, b) => moved(b) - moved(a),
+  };
+}
+
+/** @param {string} name Leads to the course of a value. */
+const overTime = (name) =>
+  make("a", { href: addressOf({ view: "time", lines: JSON.stringify([name]) }) }, name);
+
+/**
+ * Search among all values, by what their names contain, and sort by a column's head.
+ *
+ * @param {() => void} changed
+ */
+export function startSearch(changed) {
+  const field = /** @type {HTMLInputElement} */ (element("search"));
+  field.addEventListener("input", () => {
+    adjust({ search: field.value.trim() });
+    changed();
+  });
+  element("value-rows").addEventListener("click", ({ target }) => {
+    const by = /** @type {HTMLElement} */ (target).dataset.sort;
+    if (!by) return;
+    choose({ sort: by === chosen("sort") ? "" : by });
+    changed();
+  });
+}
 
 /** @param {Shown["collection"]} collection */
 const defaultTop = ({ domain, values }) =>
