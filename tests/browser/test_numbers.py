@@ -329,7 +329,8 @@ async def test_values_are_searched_sorted_followed_and_asked_for_elsewhere(
     page: Page, url: str
 ) -> None:
     await page.add_init_script(
-        "if (navigator.clipboard) navigator.clipboard.writeText = async text => { window.copiedText = text; }"
+        "if (navigator.clipboard)"
+        "  navigator.clipboard.writeText = async text => { window.copiedText = text; }"
     )
     await open_view(page, url, "modes", "values", "&window=")
     names = page.locator("#value-rows tbody th")
