@@ -26,7 +26,7 @@ from tests.processes import PATIENCE_SECONDS
 FOLDER = Path(__file__).resolve().parents[2] / "docker" / "prometheus"
 RANGES = 60
 """Divides ranges of time: five minutes become five seconds."""
-SLOW = {"LdpstreamWorkerDown", "LdpstreamFlushSlow", "LdpstreamLag"}
+SLOW = {"LdpstreamWorkerDown", "LdpstreamNoWorker", "LdpstreamFlushSlow", "LdpstreamLag"}
 """Alerts that a busy machine may fire too: a slow scrape counts as down until the next."""
 _UNIT_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
 
@@ -61,7 +61,9 @@ class Prometheus:
     def firing(self) -> set[tuple[str, str]]:
         """Return the alerts that fire, as (name, collection or instance)."""
         labels = [a["labels"] for a in self.get("alerts")["alerts"] if a["state"] == "firing"]
-        return {(one["alertname"], one.get("collection") or one["instance"]) for one in labels}
+        return {
+            (one["alertname"], one.get("collection") or one.get("instance", "")) for one in labels
+        }
 
     def alerts(self) -> set[tuple[str, str]]:
         """Return the alerts that fire, but for `SLOW`."""
