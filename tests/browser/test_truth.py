@@ -34,12 +34,15 @@ TABLES: dict[str, dict[str, Any]] = {
     "few": {**_EACH, "minimum": 1_000, "domain": _MODES},
     "stuck": {
         **_EACH,
+        "value_labels": {"walk": "on foot"},
         "domain": _MODES,
         "partitions": 2,
         "window": {**_EACH["window"], "idle": "off"},
     },
     "ages": {
         **_EACH,
+        "title": "Visitors",
+        "unit": "years",
         "mechanism": "l1-geometric",
         "domain": {"interval": [0.0, 100.0], "bins": 20},
     },
@@ -116,6 +119,7 @@ async def test_one_chip_says_in_every_view_what_a_stuck_collection_waits_for(
     await open_view(page, url, "stuck", "values", "&window=live")
     await expect(chips).to_have_text(["Waiting 23 min"])
     await expect(page.locator("#state-words")).to_contain_text("still open")
+    assert "on foot" in [row[0] for row in await rows(page, "#value-rows")]
     # A worker that hangs: within 15 s, and until it is back.
     hung = re.compile(r"/healthz|/api/")
     await page.route(hung, lambda _: None)
@@ -184,7 +188,7 @@ async def test_ordered_domains_open_on_what_can_be_told_of_them(page: Page, url:
         await page.goto(f"{url}/#collection={collection}")
         await expect(page.locator(f"#{view}")).to_be_visible()
     await page.goto(f"{url}/#collection=ages")
-    half = re.compile(r"^Half of the reports are (\d+) or less \((\d+ to \d+)\)\.$")
+    half = re.compile(r"^Half of the reports are (\d+) years or less \((\d+ to \d+)\)\.$")
     await expect(page.locator("#cdf-sum")).to_have_text(half)
     said = half.match(await page.locator("#cdf-sum").inner_text())
     assert said is not None
@@ -195,8 +199,10 @@ async def test_ordered_domains_open_on_what_can_be_told_of_them(page: Page, url:
     assert names == sorted(names, key=lambda name: float(name[1:].split(",")[0]))
     assert len(names) == 20
     await open_view(page, url, "ages", "overview")
-    newest = page.locator("#overview-rows tbody tr").filter(has_text="ages").locator("td").nth(1)
-    await expect(newest).to_contain_text(f"median {said[1]} or less")
+    newest = (
+        page.locator("#overview-rows tbody tr").filter(has_text="Visitors").locator("td").nth(1)
+    )
+    await expect(newest).to_contain_text(f"median {said[1]} years or less")
     await expect(newest).to_contain_text(said[2])
 
 

@@ -7,6 +7,18 @@ import { element, offer, select } from "./dom.js";
 /** @typedef {import("./types.js").Collection} Collection */
 
 /**
+ * A collection or an attribute whose domain has the names that people read.
+ *
+ * @template {Pick<Collection, "domain" | "value_labels" | "unit">} About
+ * @param {About} about
+ * @returns {About}
+ */
+export function named(about) {
+  const { domain, value_labels, unit } = about;
+  return { ...about, domain: { ...domain, value_labels, unit } };
+}
+
+/**
  * Offer the attributes of a collection, and return it with the domain of the chosen one.
  *
  * @param {Collection} collection
@@ -23,10 +35,11 @@ export function aboutAttribute(collection) {
   );
   const about = attributes.find(({ name }) => name === list.value);
   askAbout(collection.name, about?.name ?? "");
-  if (!about) return collection;
-  const { name, ...shape } = about;
+  if (!about) return named(collection);
+  const { name, ...shape } = named(about);
   const both = name.split(":").map((one) => attributes.find((other) => other.name === one));
   // The values of a pair are labels of two attributes.
-  const parts = both.length > 1 ? both.flatMap((one) => (one ? [one.domain] : [])) : undefined;
+  const parts =
+    both.length > 1 ? both.flatMap((one) => (one ? [named(one).domain] : [])) : undefined;
   return { ...collection, ...shape, domain: { ...shape.domain, parts }, attribute: name };
 }

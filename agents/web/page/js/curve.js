@@ -79,7 +79,7 @@ export function drawCurve(name, title, domain, places, estimate, bounded = false
     ],
     yText: (value) => tickText(value, "%"),
     height: TALL,
-    xTitle: "value",
+    xTitle: domain.unit ?? "value",
     yTitle: "share up to it",
     across: quantiles.flatMap((one) =>
       whiskerOf(one).map((whisker) => ({ ...whisker, label: saidOf(one), open: !final })),

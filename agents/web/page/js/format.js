@@ -21,6 +21,8 @@ const WHOLE = new Intl.NumberFormat("en", { maximumFractionDigits: 0 }); // Slow
  */
 export function labelText(value, domain) {
   if (value === null) return UNDEFINED;
+  const names = domain?.value_labels ?? {};
+  if (!Array.isArray(value) && Object.hasOwn(names, value)) return names[value];
   if (Array.isArray(value)) {
     const { parts } = domain ?? {};
     if (parts) return `[${value.map((one, at) => labelText(one, parts[at])).join(", ")}]`;
@@ -161,11 +163,12 @@ export function meanText(value, { low, high }) {
  * A quantile and its bounds as text, with the outer ends of bins: "44 or less" and "36 to 48".
  *
  * @param {import("./types.js").QuantileEntry} quantile
+ * @param {string | null} [unit]
  */
-export function quantileTexts({ value, low, high }) {
+export function quantileTexts({ value, low, high }, unit = "") {
   const ends = [numberOf(value, "high"), numberOf(low, "low"), numberOf(high, "high")];
   const [at, from, to] = ends.map((end) => (end === null ? UNDEFINED : numberText(end)));
-  return [`${at} or less`, `${from} to ${to}`];
+  return [`${at}${unit ? ` ${unit}` : ""} or less`, `${from} to ${to}`];
 }
 
 /** @param {number} confidence */

@@ -70,7 +70,7 @@ async function refresh(current) {
   if (!current()) return;
   offer(
     select("collection"),
-    collections.map(({ name }) => [name, name]),
+    collections.map(({ name, title }) => [name, title ?? name]),
     chosen("collection"),
   );
   const configured = collections.find(({ name }) => name === select("collection").value);
@@ -162,7 +162,7 @@ function viewOf(collection) {
   const view = fitting.find(({ id }) => id === chosen("view")) ?? fitting[0];
   showTab(view.id, new Set(fitting.map(({ id }) => id)));
   const title = element(`tab-${view.id}`).textContent;
-  document.title = `${collection.name}: ${title} · ldpstream`;
+  document.title = `${collection.title ?? collection.name}: ${title} · ldpstream`;
   return view;
 }
 

@@ -132,9 +132,11 @@
  * @property {[number, number][] | null} intervals
  * @property {boolean} rounded
  * @property {Domain[]} [parts] Of a pair of attributes.
+ * @property {Record<string, string>} [value_labels] What people read in place of labels.
+ * @property {string | null} [unit]
  */
 
-/** @typedef {{name: string, mechanism: string, values: number, domain: Domain, likelihood: boolean}} Attribute */
+/** @typedef {{name: string, mechanism: string, values: number, domain: Domain, likelihood: boolean, value_labels?: Record<string, string>, unit?: string | null}} Attribute */
 
 /** @typedef {{over: string, charges: number, loss: string, factor: string}} LossOverTime */
 
@@ -184,6 +186,9 @@
  * @property {{fingerprint: string}[]} accepted Earlier specs.
  * @property {string} [attribute] The current attribute, with its domain and mechanism above.
  * @property {boolean} ready
+ * @property {string | null} [title] What people call it.
+ * @property {string | null} [unit]
+ * @property {Record<string, string>} [value_labels]
  */
 
 /** @typedef {{partition: number, owned: boolean, lag: number | null, watermark: string | null, idle: boolean, counted: number, late: number, rejected: Record<string, number>, wait: string | null}} PartitionStatus */

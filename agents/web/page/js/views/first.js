@@ -1,6 +1,7 @@
 // The headline number of a collection, its course, and what has changed.
 
 import { moveWithin } from "../api.js";
+import { named } from "../attributes.js";
 import { numberOf } from "../axis.js";
 import { decimalsFor, labelText, meanText, percentText, quantileTexts } from "../format.js";
 import { estimatesOf } from "../history.js";
@@ -35,7 +36,7 @@ const KINDS = ["quantile", "range", "value", "linear"];
  */
 export async function firstOf(collection, { attribute, points, lines, change, windows = [] }) {
   const about = collection.attributes?.find(({ name }) => name === attribute);
-  const { domain, values } = about ?? collection;
+  const { domain, values } = named(about ?? collection);
   // The largest cell or bin of an ordered domain is the one with the most noise.
   const told = lines.filter(({ kind }) => !(domain.ordered && kind === "value"));
   const line =
@@ -105,7 +106,7 @@ export function saidOf(
     const half = quantile.p === 0.5;
     const part = half ? "Half" : `${Number((100 * quantile.p).toPrecision(6))}%`;
     const name = half ? "median" : `${part} quantile`;
-    const [at, bounds] = quantileTexts(quantile);
+    const [at, bounds] = quantileTexts(quantile, domain.unit);
     return { said: `${brief ? name : `${part} of the reports are`} ${at}`, bounds };
   }
   const [entry] = ranges.length ? ranges : distribution;
