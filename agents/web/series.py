@@ -183,9 +183,9 @@ async def _status(
     request: web.Request, collection: WorkerCollection, query: SeriesQuery, points: Sequence[Entry]
 ) -> Mapping[str, Any]:
     """Return what an overview says beside the numbers."""
-    listed = kept_windows(collection)
-    newest = [info for info in listed if info.final][-1:]
-    oldest = [info for info in listed if not info.final][:1]
+    windows = kept_windows(collection)
+    newest = [info for info in windows if info.final][-1:]
+    oldest = [info for info in windows if not info.final][:1]
     try:
         change = await _change(request, collection, query, points)
     except AnswerError:  # As of spans that expire meanwhile: there are numbers all the same.
@@ -203,23 +203,23 @@ async def _change(
     request: web.Request, collection: WorkerCollection, query: SeriesQuery, points: Sequence[Entry]
 ) -> Any:
     """Return the change from the final point before it to the newest; None if there are no two."""
-    told = [
+    spans = [
         (parse_time(point["start"]), parse_time(point["end"]))
         for point in points
         if point["final"] and not point["withheld"]
     ]
-    before = [span for span in told if span[1] <= told[-1][0]]
+    before = [span for span in spans if span[1] <= spans[-1][0]]
     if not before:
         return None
     config, queues = collection.config, request.app[QUEUES]
     about = config.attributes.get(query.options.attribute or "", config)
-    listed = about.spec.domain.estimated.size <= _CHANGES_LISTED
-    options = replace(query.options, top=None if listed else 0, estimand="population")
+    every = about.spec.domain.estimated.size <= _CHANGES_LISTED
+    options = replace(query.options, top=None if every else 0, estimand="population")
     published_bytes = await queues.published_bytes(config)
     cost_bytes = 2 * answer_bytes(config.spec, options)
     check_cost(cost_bytes, published_bytes, options)
     async with queues.turn(cost_bytes, published_bytes) as compute:
-        makes = [take_span(collection, span, options) for span in (before[-1], told[-1])]
+        makes = [take_span(collection, span, options) for span in (before[-1], spans[-1])]
         answer = await compute(
             config,
             lambda: ChangeJob(
