@@ -7,17 +7,12 @@ import asyncio
 
 import pytest
 
-from tests.broker.conftest import on_kafka, on_one_broker
+from tests.broker.conftest import on_kafka
 from tests.crash.scenario import run
 from tests.lab import COMPACTED, Lab
 from tests.processes import PATIENCE_SECONDS
 
 pytestmark = [pytest.mark.broker, pytest.mark.crash]
-
-
-@on_one_broker
-async def test_one_of_two_workers_is_killed(lab: Lab) -> None:
-    await run(lab, disturbance="kill", times=2, workers=2, reports=40_000, seed=2)
 
 
 @on_kafka  # its sessions are what users have
