@@ -42,8 +42,8 @@ class GroupBudget:
 
 def _runs(budgets: Sequence[GroupBudget]) -> tuple[GroupBudget, ...]:
     """Return budgets with equal neighbours joined."""
-    runs = groupby(budgets, key=lambda one: (one.inside, one.outside))
-    return tuple(GroupBudget(*pair, sum(one.groups for one in run)) for pair, run in runs)
+    runs = groupby(budgets, key=lambda budget: (budget.inside, budget.outside))
+    return tuple(GroupBudget(*pair, sum(budget.groups for budget in run)) for pair, run in runs)
 
 
 @dataclass(frozen=True)
@@ -62,15 +62,17 @@ class GroupPolicy(Policy):
     budgets: tuple[GroupBudget, ...]
 
     def __post_init__(self) -> None:
-        if sum(one.groups for one in self.budgets) != self.groups.count:
+        if sum(budget.groups for budget in self.budgets) != self.groups.count:
             raise SpecError("epsilon", f"a budget for each of {self.groups.count} groups")
         # Inside groups of one value there is nothing to protect.
         each = zip(self.budgets, self._several, strict=True)
-        budgets = [one if some else replace(one, inside=one.outside) for one, some in each]
+        budgets = [
+            budget if some else replace(budget, inside=budget.outside) for budget, some in each
+        ]
         object.__setattr__(self, "budgets", _runs(budgets))
         for name in ("place", "_several"):
             del self.__dict__[name]
-        if any(self._several & ~np.isfinite([one.inside for one in self.budgets])):
+        if any(self._several & ~np.isfinite([budget.inside for budget in self.budgets])):
             raise SpecError("epsilon", "a finite budget inside groups of several values")
         if not self._finite:
             raise SpecError("domain.blocks", "a block of two or more values: none is protected now")
@@ -84,9 +86,11 @@ class GroupPolicy(Policy):
     @cached_property
     def _finite(self) -> list[float]:
         """The finite budgets of pairs."""
-        inside = [one.inside for one, some in zip(self.budgets, self._several, strict=True) if some]
-        outside = [one.outside for one in self.budgets] if self.groups.count > 1 else []
-        return [one for one in (*inside, *outside) if math.isfinite(one)]
+        inside = [
+            budget.inside for budget, some in zip(self.budgets, self._several, strict=True) if some
+        ]
+        outside = [budget.outside for budget in self.budgets] if self.groups.count > 1 else []
+        return [budget for budget in (*inside, *outside) if math.isfinite(budget)]
 
     @classmethod
     def of_sensitive(
@@ -108,7 +112,7 @@ class GroupPolicy(Policy):
     @cached_property
     def place(self) -> Indices:
         """The place in `budgets` of each group, int64 `(groups,)`."""
-        return np.repeat(np.arange(len(self.budgets)), [one.groups for one in self.budgets])
+        return np.repeat(np.arange(len(self.budgets)), [budget.groups for budget in self.budgets])
 
     def _budget(self, value: int) -> GroupBudget:
         return self.budgets[int(self.place[self.groups.of_value[value]])]
@@ -127,7 +131,7 @@ class GroupPolicy(Policy):
     @cached_property
     def _bare(self) -> Bools:
         """Which groups have no budget towards other groups."""
-        bare = np.isinf([one.outside for one in self.budgets])[self.place]
+        bare = np.isinf([budget.outside for budget in self.budgets])[self.place]
         return bare & (self.groups.count > 1)
 
     @property
@@ -158,7 +162,7 @@ class GroupPolicy(Policy):
         if len(set(self._finite)) > 1:
             return self
         epsilon = self._finite[0]
-        outside = {one.outside for one in self.budgets}
+        outside = {budget.outside for budget in self.budgets}
         if self._bare.all() or (self.groups.count == 1 and outside != {epsilon}):
             return BlockPolicy(epsilon, self.groups)
         if (self.groups.sizes[self._bare] > 1).any():
@@ -182,15 +186,16 @@ class GroupPolicy(Policy):
     def _times(self, factor: float | Fraction) -> Policy:
         scale = float(factor)
         scaled = tuple(
-            replace(one, inside=one.inside * scale, outside=one.outside * scale)
-            for one in self.budgets
+            replace(budget, inside=budget.inside * scale, outside=budget.outside * scale)
+            for budget in self.budgets
         )
         return replace(self, budgets=scaled)
 
     def listed_budgets(self) -> list[Json]:
         """Return `[inside, outside, groups]` of each run of groups with the same budgets."""
         return [
-            [json_number(one.inside), json_number(one.outside), one.groups] for one in self.budgets
+            [json_number(budget.inside), json_number(budget.outside), budget.groups]
+            for budget in self.budgets
         ]
 
     def describe(self) -> dict[str, Json]:

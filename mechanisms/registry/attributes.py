@@ -155,11 +155,11 @@ def _read_pairs(
     """
     if not isinstance(given, list) or not given:
         raise SpecError(path, f"a list of pairs [NAME, NAME], got {describe(given)}")
-    found: dict[str, tuple[Domain, Mechanism]] = {}
+    pairs: dict[str, tuple[Domain, Mechanism]] = {}
     for number, names in enumerate(given):
         where = f"{path}[{number}]"
         pair = _read_pair(names, known, where)
-        if {pair.name, ":".join(reversed(pair.names))} & found.keys():
+        if {pair.name, ":".join(reversed(pair.names))} & pairs.keys():
             raise SpecError(where, f"each pair once, got {pair.name} again")
         kind = _PAIR_MECHANISMS.get(mechanism, ProjectiveGeometry)
         first, second = (_block_policy(name, known[name][1], where) for name in pair.names)
@@ -169,8 +169,8 @@ def _read_pairs(
             )
         except SpecError as error:
             raise SpecError(where, error.expected) from None
-        found[pair.name] = pair, own
-    return found
+        pairs[pair.name] = pair, own
+    return pairs
 
 
 def _read_pair(given: object, known: _Known, path: str) -> Pair:
@@ -211,36 +211,40 @@ def _weights(asked: Mapping[str, object], parts: Sequence[Mechanism], path: str)
     `asked` holds the configured probabilities of attributes.
     """
     default = default_weights(parts)
-    if all(one is None for one in asked.values()):
+    if all(probability is None for probability in asked.values()):
         return default
-    found = []
-    for name, one in asked.items():
-        if isinstance(one, bool) or not isinstance(one, int | float) or not 0 < one < 1:
-            got = "none" if one is None else describe(one)
+    weights = []
+    for name, probability in asked.items():
+        if (
+            isinstance(probability, bool)
+            or not isinstance(probability, int | float)
+            or not 0 < probability < 1
+        ):
+            got = "none" if probability is None else describe(probability)
             what = f"a number above 0 and below 1 for each attribute or none, got {got}"
             raise SpecError(f"{path}.{name}.probability", what)
-        found.append(Fraction(str(one)))
-    total, pairs = sum(found, Fraction(0)), default[len(found) :]
+        weights.append(Fraction(str(probability)))
+    total, pairs = sum(weights, Fraction(0)), default[len(weights) :]
     if (pairs and total > 1 - _SUM) or (not pairs and abs(total - 1) > _SUM):
         sums = "a sum below 1, of which pairs have the rest" if pairs else "sum 1"
         what = f"probabilities with {sums}, got {float(total):g}"
         raise SpecError(f"{path}.{next(iter(asked))}.probability", what)
-    return found + [(1 - total) * one / sum(pairs) for one in pairs]
+    return weights + [(1 - total) * probability / sum(pairs) for probability in pairs]
 
 
-def default_weights(parts: Sequence[Mechanism]) -> list[Fraction]:
+def default_weights(mechanisms: Sequence[Mechanism]) -> list[Fraction]:
     """Return the proportions with which attributes are drawn by default.
 
     They give all attributes the same largest error. With n reports the variance is `v/(n q)`, where
     v is the largest noise that a report adds to a share of the attribute, plus at most 1/4 for the
     sampling of respondents. It is the same for all attributes if `q ~ v`.
     """
-    return [Fraction(f"{worst_variance(part):.{_DIGITS - 1}e}") for part in parts]
+    return [Fraction(f"{worst_variance(mechanism):.{_DIGITS - 1}e}") for mechanism in mechanisms]
 
 
-def worst_variance(part: Mechanism) -> float:
+def worst_variance(mechanism: Mechanism) -> float:
     """Return the largest variance that a report of an attribute adds to a single value."""
-    return float(np.max(part.decoder.noise_extremes()[1])) + 0.25
+    return float(np.max(mechanism.decoder.noise_extremes()[1])) + 0.25
 
 
 def _units(weights: Sequence[Fraction]) -> tuple[int, ...]:

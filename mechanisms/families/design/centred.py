@@ -120,8 +120,8 @@ class CentredDecoder(DesignDecoder):
         kinds, blocks = layout.kinds, layout.blocks
         sizes = [int(blocks.sizes[kinds == kind][0]) for kind in range(len(layout.designs))]
         each = zip(layout.designs, incidences, sizes, strict=True)
-        self._centred = [CentredDesign(*one) for one in each]
-        self._is_moved = np.array([one.moved.any() for one in self._centred])
+        self._centred = [CentredDesign(*design) for design in each]
+        self._is_moved = np.array([design.moved.any() for design in self._centred])
         first = np.cumsum([0, *sizes[:-1]])
         self._row: Indices = first[self._kind(slice(None))] + blocks.position
         by_block = np.argsort(blocks.of_value, kind="stable")
@@ -136,13 +136,13 @@ class CentredDecoder(DesignDecoder):
 
     def _of_values(self, table: Callable[[CentredDesign], Floats], at: slice | Integers) -> Floats:
         """Return entries of the kinds' tables `(.., s)` for values of their blocks, `(.., q)`."""
-        joined = np.concatenate([table(one) for one in self._centred], axis=-1)
+        joined = np.concatenate([table(design) for design in self._centred], axis=-1)
         return np.asarray(joined[..., self._row[at]])
 
     def decode(self, weights: Floats) -> Floats:
         decoded: Floats = super().decode(weights)
-        for one, reports, values in self._each_moved():
-            decoded[reports] += weights[values].sum(axis=1)[:, None] * one.moved
+        for design, reports, values in self._each_moved():
+            decoded[reports] += weights[values].sum(axis=1)[:, None] * design.moved
         return decoded
 
     def _each_moved(self) -> Iterator[tuple[CentredDesign, Indices, Indices]]:
@@ -153,19 +153,19 @@ class CentredDecoder(DesignDecoder):
     def _moved_totals(self, statistic: Statistic) -> Floats:
         """Return the sum of what is moved over the reports of the block of each value, `(k,)`."""
         sums = np.zeros(self._row.size)
-        for one, reports, values in self._each_moved():
-            sums[values] = (statistic[reports] @ one.moved)[:, None]
+        for design, reports, values in self._each_moved():
+            sums[values] = (statistic[reports] @ design.moved)[:, None]
         return sums
 
     def _moved_moments(self, statistic: Statistic) -> Floats:
         """Return `sum (h + moved)^2 - h^2` of each value, h being the two-valued decoder."""
         moments = np.zeros(self._row.size)
-        for one, reports, values in self._each_moved():
-            moved = statistic[reports] * one.moved
+        for design, reports, values in self._each_moved():
+            moved = statistic[reports] * design.moved
             size = values.shape[1]
-            crossed = one.step * one.to_values(moved)[:, :size]
-            crossed += one.low * moved.sum(axis=1)[:, None]
-            moments[values] = 2.0 * crossed + (moved @ one.moved)[:, None]
+            crossed = design.step * design.to_values(moved)[:, :size]
+            crossed += design.low * moved.sum(axis=1)[:, None]
+            moments[values] = 2.0 * crossed + (moved @ design.moved)[:, None]
         return moments
 
     def totals(self, statistic: Statistic) -> Floats:
@@ -185,13 +185,13 @@ class CentredDecoder(DesignDecoder):
         shares = decoded.shares - self._moved_totals(statistic)
         single = super().single_values(Decoded(statistic, shares, decoded.reports), at)
         moments = single.second_moments + self._moved_moments(statistic)[at]
-        least, largest = self._of_values(lambda one: one.ends, at)
+        least, largest = self._of_values(lambda design: design.ends, at)
         own, *others = self.noise_levels(at)
         quietest, noisiest = np.minimum(own, others[0]), np.maximum(own, others[1])
         return SingleValues(moments, least, largest, quietest, noisiest)
 
     def extremes(self) -> tuple[Floats, Floats]:
-        least, largest = self._of_values(lambda one: one.ends, slice(None))
+        least, largest = self._of_values(lambda design: design.ends, slice(None))
         return least, largest
 
     def noise_extremes(self) -> tuple[Floats, Floats]:
@@ -199,15 +199,15 @@ class CentredDecoder(DesignDecoder):
         return np.minimum(own, least), np.maximum(own, largest)
 
     def noise_levels(self, at: slice | Integers) -> tuple[Floats, Floats, Floats]:
-        own, least, largest = self._of_values(lambda one: one.noise, at)
+        own, least, largest = self._of_values(lambda design: design.noise, at)
         return own, least, largest
 
     def uniform_moments(self, at: slice | Integers) -> Floats:
-        moments = np.array([one.uniform_moment for one in self._centred])
+        moments = np.array([design.uniform_moment for design in self._centred])
         return np.asarray(moments[self._kind(at)])
 
     def output_mass(self, ones: Floats) -> Floats:
         plain = ones.copy()
-        for one, reports, values in self._each_moved():
-            plain[reports] -= values.shape[1] * one.moved
+        for design, reports, values in self._each_moved():
+            plain[reports] -= values.shape[1] * design.moved
         return super().output_mass(plain)

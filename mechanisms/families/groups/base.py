@@ -116,16 +116,19 @@ class GroupMechanism(Mechanism):
         for group, place in zip(
             self.groups.of_value.tolist(), self.groups.position.tolist(), strict=True
         ):
-            one, row = thresholds.kinds[thresholds.kind_of[group]], dict(blanket)
-            supporting, sigma = _supporting(one.design, place), Fraction(one.supporting, WORD)
+            own_kind, row = thresholds.kinds[thresholds.kind_of[group]], dict(blanket)
+            supporting, sigma = (
+                _supporting(own_kind.design, place),
+                Fraction(own_kind.supporting, WORD),
+            )
             for report in range(orders[group]):
                 if report in supporting:
-                    own = sigma / len(supporting)
+                    probability = sigma / len(supporting)
                 else:
-                    own = (1 - sigma) / (orders[group] - len(supporting))
-                if own:
+                    probability = (1 - sigma) / (orders[group] - len(supporting))
+                if probability:
                     here = starts[group] + report
-                    row[here] = row.get(here, Fraction(0)) + tau * own
+                    row[here] = row.get(here, Fraction(0)) + tau * probability
             rows.append(row)
         return Channel(tuple(rows), starts[-1])
 
@@ -179,9 +182,9 @@ class GroupMechanism(Mechanism):
 
     def levels(self) -> tuple[Fraction, Fraction]:
         """Return the probabilities of a report of group 0 that supports a value of it, or not."""
-        tau, one = Fraction(self.thresholds.own, WORD), self.thresholds.kinds[0].design
-        hidden = (1 - tau) / one.reports
-        return hidden + tau / (one.support[0] * one.reports), hidden
+        tau, design = Fraction(self.thresholds.own, WORD), self.thresholds.kinds[0].design
+        hidden = (1 - tau) / design.reports
+        return hidden + tau / (design.support[0] * design.reports), hidden
 
     def blend(self, permanent: "GroupMechanism") -> Blend:
         """Return how reports follow from those of a permanent draw, of one list of values.
@@ -189,9 +192,9 @@ class GroupMechanism(Mechanism):
         Plain reports are replaced by one of the blanket, too. Against a value with a plain report,
         a sensitive value loses at most as much as against another sensitive value.
         """
-        one = self.thresholds.kinds[0].design
-        order = one.reports, int(one.support[0] * one.reports)
-        return blend_of(order, permanent.levels(), self.levels()[0])
+        design = self.thresholds.kinds[0].design
+        reports = design.reports, int(design.support[0] * design.reports)
+        return blend_of(reports, permanent.levels(), self.levels()[0])
 
     def blankets(self) -> Mapping[Fraction, Collection[Blanket]]:
         """Return the blankets of pairs with budgets in both directions.
@@ -284,20 +287,20 @@ class SymbolGroupMechanism(GroupMechanism, SymbolMechanism):
     def layout(self) -> DesignLayout:
         """The numbering of the reports of groups."""
         thresholds = self.thresholds
-        designs = [one.design.symmetric(one.supporting) for one in thresholds.kinds]
+        designs = [kind.design.symmetric(kind.supporting) for kind in thresholds.kinds]
         return DesignLayout(self.groups, designs, thresholds.kind_of)
 
     def block_chain(self, permanent: GroupMechanism) -> BlockChain:
         """Return the chain from a permanent draw: its reports all become ones of group 0."""
-        order = self.thresholds.kinds[0].design.reports
-        blends = {order: self.blend(permanent)}
-        return BlockChain(np.array([0]), np.array([order]), blends)
+        reports = self.thresholds.kinds[0].design.reports
+        blends = {reports: self.blend(permanent)}
+        return BlockChain(np.array([0]), np.array([reports]), blends)
 
     @locked_cached_property
     def decoder(self) -> SymbolBlanket | DesignDecoder:
         thresholds, layout = self.thresholds, self.layout
-        incidences = [one.design.incidence for one in thresholds.kinds]
-        moved = any(one.design.reports != one.design.size for one in thresholds.kinds)
+        incidences = [kind.design.incidence for kind in thresholds.kinds]
+        moved = any(kind.design.reports != kind.design.size for kind in thresholds.kinds)
         inner = (CentredDecoder if moved else DesignDecoder)(layout, incidences)
         if thresholds.own == WORD:
             return inner

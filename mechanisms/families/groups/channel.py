@@ -79,20 +79,20 @@ class GroupThresholds:
         each = [one.blanket for one in self.kinds]
         largest = [kind for kind, one in enumerate(each) if one == max(each)]
         groups = np.bincount(self.kind_of, minlength=len(each)).tolist()
-        left = WORD - sum(one * count for one, count in zip(each, groups, strict=True))
-        return int(np.argmax(np.isin(self.kind_of, largest))), left
+        remainder = WORD - sum(one * count for one, count in zip(each, groups, strict=True))
+        return int(np.argmax(np.isin(self.kind_of, largest))), remainder
 
     def _least_blanket(self, kind: int) -> Fraction:
         """Return the least `pi_g` of a kind of groups."""
-        first, left = self._first
+        first, remainder = self._first
         groups = np.flatnonzero(self.kind_of == kind)
-        more = left if groups.size == 1 and groups[0] == first else 0
+        more = remainder if groups.size == 1 and groups[0] == first else 0
         return Fraction(self.kinds[kind].blanket + more, WORD)
 
     def _conditional(self, kind: int) -> tuple[Fraction, Fraction]:
         """Return `K sigma/D` and `K (1 - sigma)/(K - D)` of a kind."""
-        one = self.kinds[kind]
-        share, supporting = one.design.support[0], Fraction(one.supporting, WORD)
+        thresholds = self.kinds[kind]
+        share, supporting = thresholds.design.support[0], Fraction(thresholds.supporting, WORD)
         rest = (1 - supporting) / (1 - share) if share < 1 else Fraction(0)
         return supporting / share, rest
 
@@ -125,10 +125,10 @@ class GroupThresholds:
     @cached_property
     def shares(self) -> Floats:
         """`pi_g` of each group, float64 `(groups,)`."""
-        shares: Floats = np.array([one.blanket / WORD for one in self.kinds])[self.kind_of]
+        shares: Floats = np.array([kind.blanket / WORD for kind in self.kinds])[self.kind_of]
         if self.own < WORD:
-            first, left = self._first
-            shares[first] = (self.kinds[self.kind_of[first]].blanket + left) / WORD
+            first, remainder = self._first
+            shares[first] = (self.kinds[self.kind_of[first]].blanket + remainder) / WORD
         return shares
 
     def blanket_shares(self) -> dict[int, Fraction]:
@@ -136,14 +136,14 @@ class GroupThresholds:
         if self.own == WORD:
             return {}
         shares = {g: Fraction(self.kinds[self.kind_of[g]].blanket, WORD) for g in self._hidden}
-        first, left = self._first
-        shares[first] += Fraction(left, WORD)
+        first, remainder = self._first
+        shares[first] += Fraction(remainder, WORD)
         return shares
 
     @cached_property
     def _hidden(self) -> list[int]:
         """The groups of the blanket."""
-        hidden = np.array([one.blanket > 0 for one in self.kinds])
+        hidden = np.array([kind.blanket > 0 for kind in self.kinds])
         return np.flatnonzero(hidden[self.kind_of]).tolist()
 
     @cached_property
@@ -155,7 +155,7 @@ class GroupThresholds:
     @cached_property
     def reports(self) -> Indices:
         """The number K of reports of each group, int64 `(groups,)`, where they are numbers."""
-        return np.array([one.design.reports for one in self.kinds], dtype=np.int64)[self.kind_of]
+        return np.array([kind.design.reports for kind in self.kinds], dtype=np.int64)[self.kind_of]
 
     def draw(self, entropy: Entropy, groups: Indices) -> "DrawnGroups":
         """Draw the groups that reports for values of these `groups` come from.

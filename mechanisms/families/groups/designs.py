@@ -107,8 +107,8 @@ class GroupKind:
     def factors(self) -> tuple[Fraction, Fraction | None]:
         """`e^inside` and `e^outside`, rounded down; a group of one value has any inside."""
         inside, outside = (
-            None if one is None else exp_floor(min(one, _LARGEST_BUDGET))
-            for one in (self.inside, self.outside)
+            None if budget is None else exp_floor(min(budget, _LARGEST_BUDGET))
+            for budget in (self.inside, self.outside)
         )
         if inside is None or self.size == 1:
             inside = outside or Fraction(1)
@@ -138,7 +138,7 @@ def choose_designs(kinds: Sequence[GroupKind], exposed: float = 0.0) -> Sequence
     """
     if len(kinds) > _MOST_JOINT:
         single = [choose_designs((kind,)) for kind in kinds]
-        masks = any(one.is_subset for (one,) in single)
+        masks = any(design.is_subset for (design,) in single)
         listed = [_subsets(kind.size) if masks else _numbers(kind.size) for kind in kinds]
         return [_descend([kind], [of], 0.0)[1][0] for kind, of in zip(kinds, listed, strict=True)]
     noise, numbers = _descend(kinds, [_numbers(kind.size) for kind in kinds], exposed)

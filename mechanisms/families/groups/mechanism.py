@@ -102,7 +102,7 @@ class Groups(GroupMechanism):
         of_value, count = self.groups.of_value, self.groups.count
         listed = count if isfinite(last.inside) else count - last.groups
         plain = of_value[of_value >= listed]
-        if not all(isfinite(one.inside) for one in budgets) or (np.diff(plain) < 0).any():
+        if not all(isfinite(budget.inside) for budget in budgets) or (np.diff(plain) < 0).any():
             return []
         if listed == count > 1:
             return []
@@ -136,12 +136,12 @@ class Groups(GroupMechanism):
             }
         kinds: list[Json] = [
             {
-                "size": one.design.size,
-                **one.design.parameters(),
-                "supporting": hex(one.supporting),
-                "blanket": hex(one.blanket),
+                "size": kind.design.size,
+                **kind.design.parameters(),
+                "supporting": hex(kind.supporting),
+                "blanket": hex(kind.blanket),
             }
-            for one in self.thresholds.kinds
+            for kind in self.thresholds.kinds
         ]
         return {
             "threshold": hex(own),
@@ -192,16 +192,16 @@ class SymbolGroups(Groups, SymbolGroupMechanism):
         kind, source = thresholds.kind_of[group], thresholds.kind_of[drawn.source]
         reports = np.zeros(len(values), dtype=np.int64)
         others = np.flatnonzero(~drawn.own)
-        for number, one in enumerate(thresholds.kinds):
-            if one.design.size > 1:
+        for number, thresholds_of_kind in enumerate(thresholds.kinds):
+            if thresholds_of_kind.design.size > 1:
                 every = thresholds.own < WORD
                 own = np.flatnonzero(drawn.own & (every | (kind == number)))
                 places = np.where(kind[own] == number, place[own], 0)
-                sent = _draw_own(one, entropy, places, drawn.supports[own])
+                sent = _draw_own(thresholds_of_kind, entropy, places, drawn.supports[own])
                 here = kind[own] == number
                 reports[own[here]] = sent[here]
-            if one.blanket:
-                sent = uniform_below(entropy, one.design.reports, others.size)
+            if thresholds_of_kind.blanket:
+                sent = uniform_below(entropy, thresholds_of_kind.design.reports, others.size)
                 here = source[others] == number
                 reports[others[here]] = sent[here]
         return layout.starts[drawn.source] + reports
@@ -230,7 +230,7 @@ class SubsetGroups(Groups, SubsetReports):
     @cached_property
     def subsets(self) -> tuple[Subsets, ...]:
         """The subsets of each kind of groups."""
-        return tuple(one.design.subsets(one.supporting) for one in self.thresholds.kinds)
+        return tuple(kind.design.subsets(kind.supporting) for kind in self.thresholds.kinds)
 
     @cached_property
     def layout(self) -> SubsetLayout:
@@ -317,7 +317,7 @@ def best_groups(grouped: GroupPolicy, *, share: float | None = None) -> Groups:
         SpecError: as for `Groups`.
     """
     if share is None:
-        protected = np.isfinite([one.inside for one in grouped.budgets])[grouped.place]
+        protected = np.isfinite([budget.inside for budget in grouped.budgets])[grouped.place]
         share = float(protected[grouped.groups.of_value].mean())
     kinds = tuple(kind for kind, _ in kinds_of(grouped, share) if kind.inside is not None)
     return of_designs(grouped, *choose_designs(kinds, 1.0 - share))

@@ -54,11 +54,11 @@ def read_groups(settings: Settings, mechanism: str) -> tuple[GroupPolicy, float 
 def _of_sensitive(settings: Settings) -> tuple[GroupPolicy, float | None]:
     keys, path, domain = settings.keys, settings.path, settings.domain
     key = f"{path}.sensitive"
-    given = keys.get("sensitive")
-    several = _are_lists(given, levels=min(2, len(domain.shape)))
-    lists = given if isinstance(given, list) and several else [given]
+    lists_or_values = keys.get("sensitive")
+    several = _are_lists(lists_or_values, levels=min(2, len(domain.shape)))
+    lists = lists_or_values if isinstance(lists_or_values, list) and several else [lists_or_values]
     names = [f"{key}[{i}]" if several else key for i in range(len(lists))]
-    groups = [read_sensitive(one, domain, name) for one, name in zip(lists, names, strict=True)]
+    groups = [read_sensitive(entry, domain, name) for entry, name in zip(lists, names, strict=True)]
     values = sum(map(len, groups))
     if len(frozenset[int]().union(*groups)) < values:
         raise SpecError(key, "each value in one list")
@@ -92,7 +92,7 @@ def _are_lists(given: object, *, levels: int) -> bool:
     """Return whether these are lists of labels, which are lists themselves on several axes."""
     if not isinstance(given, list) or not given:
         return False
-    return levels == 0 or all(_are_lists(one, levels=levels - 1) for one in given)
+    return levels == 0 or all(_are_lists(entry, levels=levels - 1) for entry in given)
 
 
 def _read_budgets(settings: Settings, key: str, groups: int, each: str) -> Sequence[float]:
@@ -108,7 +108,7 @@ def _read_budgets(settings: Settings, key: str, groups: int, each: str) -> Seque
         what = f"a number, or {groups:,} of them, one for each {each}{most}, got {len(given):,}"
         raise SpecError(path, what)
     budgets = enumerate(given)
-    return [read_epsilon(one, f"{path}[{i}]", infinite=infinite) for i, one in budgets]
+    return [read_epsilon(budget, f"{path}[{i}]", infinite=infinite) for i, budget in budgets]
 
 
 def _spread(budgets: Sequence[float], groups: int) -> Sequence[float]:
@@ -117,10 +117,10 @@ def _spread(budgets: Sequence[float], groups: int) -> Sequence[float]:
 
 
 def _at_least(outside: Sequence[float], inside: Sequence[float], path: str) -> Sequence[float]:
-    for place, (one, least) in enumerate(zip(outside, inside, strict=True)):
-        if one < least:
+    for place, (budget, least) in enumerate(zip(outside, inside, strict=True)):
+        if budget < least:
             at = f"[{place}]" if len(outside) > 1 else ""
-            what = f"at least epsilon, which is {least:g} inside the group, got {one:g}"
+            what = f"at least epsilon, which is {least:g} inside the group, got {budget:g}"
             raise SpecError(f"{path}.epsilon_outside{at}", what)
     return outside
 

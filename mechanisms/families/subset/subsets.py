@@ -153,8 +153,8 @@ def _smallest(entropy: Entropy, subsets: Subsets, places: Indices, wanted: Bools
     own = np.flatnonzero(places >= 0)
     keys[own, places[own]] = np.where(wanted[own], 0, _LARGEST_KEY)
     last = np.partition(keys, subsets.chosen - 1, axis=1)[:, subsets.chosen - 1]
-    taken: Bools = keys <= last[:, None]
-    return taken
+    chosen: Bools = keys <= last[:, None]
+    return chosen
 
 
 class SubsetLayout:
@@ -207,19 +207,19 @@ class SubsetLayout:
 
     def count(self, reports: Payload, times: Indices | None = None) -> Indices:
         """Return the statistic of reports, each once or `times`, int64 `(n,)`: `(k + blocks,)`."""
-        held = np.zeros(self.blocks.size, dtype=np.int64)
+        counts = np.zeros(self.blocks.size, dtype=np.int64)
         blocks = self.block_of(reports)
         order = np.argsort(blocks, kind="stable")
         step = max(1, _BATCH_BITS // (8 * self.mask_bytes))
         for first in range(0, len(reports), step):
             batch = order[first : first + step]
             masks = reports[batch, self.block_bytes :]
-            self._add(held, blocks[batch], masks, None if times is None else times[batch])
+            self._add(counts, blocks[batch], masks, None if times is None else times[batch])
         of_blocks = np.zeros(self.blocks.count, dtype=np.int64)
         np.add.at(of_blocks, blocks, 1 if times is None else times)
-        return np.concatenate((held, of_blocks))
+        return np.concatenate((counts, of_blocks))
 
-    def _add(self, held: Indices, blocks: Indices, masks: Payload, times: Indices | None) -> None:
+    def _add(self, counts: Indices, blocks: Indices, masks: Payload, times: Indices | None) -> None:
         """Add masks of ascending blocks to the counts of values."""
         first = np.flatnonzero(np.concatenate(([True], blocks[1:] != blocks[:-1])))
         bits: NDArray[Any] = np.unpackbits(masks, axis=1, bitorder="little")
@@ -230,7 +230,7 @@ class SubsetLayout:
         places = np.arange(bits.shape[1])
         inside = places < self.blocks.sizes[present][:, None]
         slots = (self._starts[present][:, None] + places)[inside]
-        held[self._values[slots]] += sums[inside]
+        counts[self._values[slots]] += sums[inside]
 
     def block_of(self, reports: Payload) -> Indices:
         """Return the number of each report's block, int64 `(n,)`."""

@@ -101,10 +101,10 @@ def choose_channel(epsilon: Fraction, nodes: int) -> NodeChannel:
         nodes, SymmetricDesign(nodes, 1, 0, set_threshold(epsilon, 1, nodes - 1)), None
     )
     for geometry in small_spaces(nodes):
-        found = NodeChannel(nodes, hyperplane_design(epsilon, geometry), geometry)
-        gaps = found.design.support.gap, best.design.support.gap
-        if gaps[0] > 0 and (gaps[1] <= 0 or found.contrast_noise < best.contrast_noise):
-            best = found
+        channel = NodeChannel(nodes, hyperplane_design(epsilon, geometry), geometry)
+        gaps = channel.design.support.gap, best.design.support.gap
+        if gaps[0] > 0 and (gaps[1] <= 0 or channel.contrast_noise < best.contrast_noise):
+            best = channel
     return best
 
 
