@@ -42,7 +42,8 @@ def _numbers_within(mechanism: Matrix) -> Callable[[bytes], bool]:
 
 def _subset_of_a_block(mechanism: SubsetReports) -> Callable[[bytes], bool]:
     sizes = mechanism.layout.blocks.sizes.tolist()
-    chosen = {subsets.size: subsets.chosen for subsets in mechanism.subsets}
+    # Groups of one size may have several kinds of subsets, by their budgets.
+    chosen = [mechanism.subsets[kind].chosen for kind in mechanism.layout.kinds.tolist()]
     number_bytes = -(-(len(sizes) - 1).bit_length() // 8)
 
     def possible(report: bytes) -> bool:
@@ -50,6 +51,6 @@ def _subset_of_a_block(mechanism: SubsetReports) -> Callable[[bytes], bool]:
         if block >= len(sizes):
             return False
         mask = int.from_bytes(report[number_bytes:], "little")
-        return mask < 1 << sizes[block] and mask.bit_count() == chosen[sizes[block]]
+        return mask < 1 << sizes[block] and mask.bit_count() == chosen[block]
 
     return possible
