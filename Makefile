@@ -20,6 +20,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+TOOLS := $(VENV)/tools/bin
 PYTEST ?=
 JOBS ?=
 SECONDS ?=
@@ -126,7 +127,6 @@ $(VENV)/.%: pyproject.toml constraints.txt constraints-demo.txt | $(BIN)/pip
 # For what pyproject.toml allows on Python 3.11 and later, of every platform. UPGRADE=--upgrade takes
 # newer versions than those that the files have.
 UPGRADE ?=
-TOOLS := $(VENV)/tools/bin
 LOCK = $(TOOLS)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate $(UPGRADE)
 constraints: $(TOOLS)/uv
 	$(LOCK) pyproject.toml --extra dev --output-file constraints.txt
