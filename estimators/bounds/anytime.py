@@ -24,7 +24,7 @@ _SCALES: Final = 4.0 ** -np.arange(8.0)
 _FINER: Final = np.arange(1.0, 8.0) ** -2
 _PARTS: Final = np.append(1.0, _FINER / _FINER.sum()) / 2.0
 """The scales of `mixture_half_width` relative to `sharpest`, and their weights with sum 1."""
-_RATES: Final = 1.25 ** np.arange(-14.0, 32.0)
+_RATES: Final = 1.5 ** np.arange(-8.0, 18.0)
 """The lambdas of `tail_mixture`, relative to the one that is best at `sharpest`."""
 _EDGES: Final = np.concatenate([[0.0], np.sqrt(_RATES[1:] * _RATES[:-1]), [np.inf]])
 _MASSES: Final = np.diff(_PARTS @ np.vectorize(math.erf)(np.sqrt(_SCALES / 2.0)[:, None] * _EDGES))
@@ -201,7 +201,7 @@ def tail_mixture(
     sum of their exponents is therefore at most `n exponent(lambda B, variance/(n B^2))`, and
     `sum_j w_j exp(lambda_j S - n exponent(..))` is at most a supermartingale with mean 1, at every
     n and whatever larger variance is put in. It stays below `2/level` (Ville), half of the level
-    for each side. lambda has the prior of `mixture_half_width`, in 46 places.
+    for each side. lambda has the prior of `mixture_half_width`, in 26 places.
     """
     if rows.shape[1] == 1:
         # A single row would be summed in another order, and the last bits must not differ.

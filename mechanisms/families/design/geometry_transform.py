@@ -318,7 +318,8 @@ def _sum_lines(q: int, tables: _Tables, table: Table, lines: int) -> Table:
         turned[:, :q] = table
         turned[:, q:] = table[:, : q - 1]
     for x in range(lines):
-        first, second, *others = (turned[:, -x * w % q :][:, :q, :, w] for w in range(q))
+        shifts = (-x * w % q for w in range(q))
+        first, second, *others = (turned[:, z : z + q, :, w] for w, z in enumerate(shifts))
         line = new[:, :, :, x]
         np.add(first, second, out=line)
         for other in others:

@@ -14,9 +14,8 @@ the depths of each level to an array `(b, 2^d_1, 2^d_2, ..)`: b functions that a
 nodes. Each sweep goes along one dimension after the other.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import product
 from math import prod
 from typing import Self
@@ -61,7 +60,7 @@ def project_changes(pyramid: Pyramid, heights: Depths) -> None:
 
 def add_from_above(pyramid: Pyramid, heights: Depths) -> None:
     """Add to each level all levels that are nowhere finer; the finest gets the sum of all."""
-    for upper, lower, axis in reversed(list(_downward(heights))):
+    for upper, lower, axis in reversed(_downward(heights)):
         pyramid[upper] = pyramid[upper] + np.repeat(pyramid[lower], 2, axis=axis)
 
 
@@ -71,18 +70,21 @@ def add_from_below(pyramid: Pyramid, heights: Depths) -> None:
         pyramid[lower] = pyramid[lower] + _halved(pyramid[upper], axis)
 
 
-def _downward(heights: Depths) -> Iterator[tuple[Depths, Depths, int]]:
-    """Yield each level, the next coarser one along an axis, and that axis of its array.
+@lru_cache(maxsize=64)
+def _downward(heights: Depths) -> tuple[tuple[Depths, Depths, int], ...]:
+    """Return each level, the next coarser one along an axis, and that axis of its array.
 
     Goes axis by axis from the finest level on, so that a sweep uses a level before changing it.
     """
+    steps = []
     for axis, most in enumerate(heights):
         for depth in range(most, 0, -1):
             others = (*heights[:axis], 0, *heights[axis + 1 :])
             for place in np.ndindex(*(other + 1 for other in others)):
                 upper = (*place[:axis], depth, *place[axis + 1 :])
                 lower = (*place[:axis], depth - 1, *place[axis + 1 :])
-                yield upper, lower, axis + 1
+                steps.append((upper, lower, axis + 1))
+    return tuple(steps)
 
 
 def _halved(array: Floats, axis: int) -> Floats:
