@@ -27,14 +27,19 @@ Name = Literal[
 ]
 
 
+def _goes_nowhere() -> bool:
+    """Whether no provider is set yet: the API's spans go nowhere then, and yet take time."""
+    unset = isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
+    return unset and isinstance(_TRACER, trace.ProxyTracer)
+
+
 @contextmanager
 def span(name: Name, collection: str, **counts: int) -> Iterator[None]:
     """Run a block as a span `ldpstream.NAME`, with attributes `ldpstream.*`.
 
     `counts` are the partition, or numbers of things done. Does nothing without the API.
     """
-    # Until a provider is set the API's spans go nowhere, and yet take time.
-    if _TRACER is None or isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
+    if _TRACER is None or _goes_nowhere():
         yield
         return
     values = {"collection": collection, **counts}

@@ -41,7 +41,8 @@ async def test_days_are_named_by_their_dates(page: Page, url: str) -> None:
     await page.clock.set_fixed_time("2031-01-01T00:00:00Z")
     await open_view(page, url, "city", "values")
     assert await page.locator("#window option").all_inner_texts() == [
-        *("newest final", "live, still open", "2026-10-26", "2026-10-25 (25 h)", "2026-10-24")
+        *("newest final", "live, still open", "the last 7 days", "the last 30 days"),
+        *("2026-10-26", "2026-10-25 (25 h)", "2026-10-24"),
     ]
     await page.select_option("#window", label="2026-10-25 (25 h)")
     await expect(page.locator("#facts")).to_contain_text("2026-10-25 (25 h)")

@@ -87,7 +87,6 @@ def test_configured_and_written_ranges_agree_with_the_domain(sizes: list[int], d
             {"range": ["0.25..0.25"]},
             "range: expected at least one bin, got 0.25..0.25",
         ),
-        (Grid(3, 4), {"quantile": ["0.5"]}, "quantile: expected a domain of one ordered dim"),
         (Size(10), {"quantile": ["2"]}, "quantile: expected a number above 0 and below 1, got 2"),
         (Size(10), {"quantile": ["x"]}, "quantile: expected a number above 0 and below 1, got x"),
         (Size(10), {"quantile": ["0.5", ".5"]}, "quantile: expected each number once"),
