@@ -10,14 +10,12 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-from pydantic import Field, JsonValue
 from pydantic_core import to_json
 
 from ldpstream.agents.config.collection import CollectionConfig
 from ldpstream.agents.config.query.capabilities import disclosed_blocks
 from ldpstream.agents.config.query.options import EstimateOptions
 from ldpstream.agents.document.build import of_span, window_fields
-from ldpstream.agents.document.entries import Number, Part
 from ldpstream.agents.document.estimates import (
     Basis,
     Entry,
@@ -27,10 +25,10 @@ from ldpstream.agents.document.estimates import (
     prepared_prefixes,
     whole_sets,
 )
-from ldpstream.agents.document.model import Window
+from ldpstream.agents.document.model import ChangeDocument
 from ldpstream.agents.document.queries import label_at, whole_queries
 from ldpstream.agents.state.context import WindowTotals
-from ldpstream.estimators.bounds.options import ONE_REPORT_EACH, Method, OptionKeywords
+from ldpstream.estimators.bounds.options import ONE_REPORT_EACH, OptionKeywords
 from ldpstream.estimators.bounds.types import Estimate
 from ldpstream.estimators.comparison.change import (
     Change,
@@ -43,108 +41,6 @@ from ldpstream.estimators.estimate import estimate_sets
 from ldpstream.estimators.quantiles.quantiles import Quantiles, estimate_quantiles
 from ldpstream.estimators.weights import estimate_linear
 from ldpstream.mechanisms.base.arrays import Bools, Floats
-
-Direction = Literal["rose", "fell"]
-
-
-class ComparedSpan(Part):
-    """One of the two spans."""
-
-    window: Window
-    span: Window | None = Field(
-        default=None, description="What the numbers stand for, where that is wider"
-    )
-    n: int = Field(description="Reports counted")
-    final: bool = Field(description="Whether all its windows are closed in every partition")
-    withheld: bool = Field(description="Whether it has too few reports to say anything else")
-
-
-class Moved(Part):
-    """The numbers of a change."""
-
-    before: Number = Field(description="The unbiased estimate of the earlier span")
-    after: Number = Field(description="That of the other one")
-    change: Number = Field(description="`after - before`")
-    se: Number = Field(
-        description="The largest standard error of the change that agrees with `devices`"
-    )
-    low: Number = Field(description="Lower confidence bound of the population's change")
-    high: Number = Field(description="Upper confidence bound of the population's change")
-    told: Direction | None = Field(
-        description="`rose` if low is above 0, `fell` if high is below 0; null: not told"
-    )
-
-
-class _OfValue(Part):
-    value: JsonValue = Field(description="The user's own label")
-
-
-class _OfBlock(Part):
-    block: int = Field(description="Number of the block, from 0")
-    name: str | None = Field(description="Its name, if the domain's file has any")
-
-
-class _OfQuery(Part):
-    name: str = Field(description="The configured name, or the text of the query")
-
-
-# Fields are written in reversed order of the bases: the value or name comes first.
-class ValueChange(Moved, _OfValue):
-    """The change of one value's share."""
-
-
-class BlockChange(Moved, _OfBlock):
-    """The change of a disclosed block's share."""
-
-
-class QueryChange(Moved, _OfQuery):
-    """The change of a range's share, or of a mean, in units of its weights."""
-
-
-class QuantileChange(Part):
-    """By how many positions of the domain a quantile moved."""
-
-    p: float
-    before: JsonValue = Field(description="Its label in the earlier span; null if undefined")
-    after: JsonValue = Field(description="Its label in the other one; null if undefined")
-    steps: int | None = Field(description="How many positions it moved; null if undefined")
-    low: int | None = Field(description="Lower confidence bound of the steps")
-    high: int | None = Field(description="Upper confidence bound of the steps")
-    told: Direction | None = Field(description="As for shares")
-
-
-class ChangeDocument(Part):
-    """What changed in the population between two spans; a withheld one has no lists.
-
-    All bounds hold at once with `confidence`, so any number of changes that are `told` may be read
-    out together.
-    """
-
-    collection: str
-    fingerprint: str = Field(description="Fingerprint of the reports' spec, in hexadecimal")
-    title: str | None = Field(default=None, description="As in documents of estimates")
-    attribute: str | None = Field(default=None, description="Of records: the attribute")
-    before: ComparedSpan
-    after: ComparedSpan
-    withheld: bool
-    reason: str | None = Field(default=None, description="Why it is withheld, as a sentence")
-    estimand: Literal["population"] = "population"
-    confidence: float = Field(default=0.95, description="With which all bounds hold together")
-    method: Method = Field(default="padded", description="How the bounds of both spans are made")
-    devices: Devices = Field(
-        default="fresh",
-        description="different: no device reports in both spans; fresh: devices may, with fresh "
-        "noise; held: they may send reports of one permanent draw (`hold`) in both",
-    )
-    family: int = Field(default=0, description="The number of changes whose bounds hold at once")
-    told: int = Field(default=0, description="How many of these are told, listed or not")
-    values: list[ValueChange] = Field(
-        default=[], description="Those that changed most against their error, or all in order"
-    )
-    blocks: list[BlockChange] = Field(default=[], description="Only if asked for")
-    ranges: list[QueryChange] = Field(default=[])
-    linear: list[QueryChange] = Field(default=[])
-    quantiles: list[QuantileChange] = Field(default=[])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,6 @@ from ldpstream.agents.config.collection import CollectionConfig
 from ldpstream.agents.config.query.options import EstimateOptions
 from ldpstream.agents.document.answers import CollectionStatus, WindowState
 from ldpstream.agents.document.build import of_span, window_fields
-from ldpstream.agents.document.changes import ChangeDocument
 from ldpstream.agents.document.entries import Part
 from ldpstream.agents.document.estimates import (
     Basis,
@@ -25,6 +24,7 @@ from ldpstream.agents.document.estimates import (
     numbers,
     range_estimates,
 )
+from ldpstream.agents.document.model import ChangeDocument
 from ldpstream.agents.document.queries import linear_estimates, quantile_estimates
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.estimators.bounds.options import Estimand, Method

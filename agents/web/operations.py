@@ -21,8 +21,7 @@ from ldpstream.agents.document.answers import (
     Readiness,
     WindowList,
 )
-from ldpstream.agents.document.changes import ChangeDocument
-from ldpstream.agents.document.model import EstimateDocument
+from ldpstream.agents.document.model import ChangeDocument, EstimateDocument
 from ldpstream.agents.document.series import Series, SeriesList
 from ldpstream.agents.web import api
 from ldpstream.agents.web.changes import change

@@ -7,9 +7,8 @@ from typing import Any, TypeVar
 
 from ldpstream.agents.cli.python.query_options import build_request
 from ldpstream.agents.client import Client, EstimateRequest, connect
-from ldpstream.agents.document.changes import ChangeDocument
 from ldpstream.agents.document.client.session import Asked
-from ldpstream.agents.document.model import EstimateDocument
+from ldpstream.agents.document.model import ChangeDocument, EstimateDocument
 
 Answer = TypeVar("Answer")
 

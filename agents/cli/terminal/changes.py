@@ -14,8 +14,8 @@ from ldpstream.agents.cli.terminal.labels import ShownLabels
 from ldpstream.agents.cli.terminal.options import Form
 from ldpstream.agents.cli.terminal.tables import FittingTable, percent, table_console
 from ldpstream.agents.client import Client
-from ldpstream.agents.document.changes import ChangeDocument, Moved
 from ldpstream.agents.document.flat import Cell, to_csv
+from ldpstream.agents.document.model import ChangeDocument, Moved
 from ldpstream.mechanisms.base.texts import count
 from ldpstream.mechanisms.base.times import format_time, parse_duration, parse_time
 

@@ -13,6 +13,7 @@ from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.domains.parse import Domain
 from ldpstream.mechanisms.exact.dyadic import budget, exp_bounds
 from ldpstream.mechanisms.policies.attributes import AttributesPolicy
+from ldpstream.mechanisms.policies.composition import PublicWeightPolicy
 from ldpstream.mechanisms.policies.graph import GraphPolicy
 from ldpstream.mechanisms.policies.groups import GroupPolicy
 from ldpstream.mechanisms.policies.lip import LipPolicy
@@ -23,7 +24,6 @@ from ldpstream.mechanisms.policies.policy import (
     BlockPolicy,
     HighLowPolicy,
     Policy,
-    PublicWeightPolicy,
 )
 from ldpstream.mechanisms.policies.prior import PriorPolicy
 

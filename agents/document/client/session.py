@@ -18,7 +18,6 @@ from ldpstream.agents.document.answers import (
     WindowList,
     WindowState,
 )
-from ldpstream.agents.document.changes import ChangeDocument
 from ldpstream.agents.document.client.errors import UnavailableError, UnreachableError, no_address
 from ldpstream.agents.document.client.transport import (
     Event,
@@ -28,7 +27,7 @@ from ldpstream.agents.document.client.transport import (
     Transport,
     parse,
 )
-from ldpstream.agents.document.model import EstimateDocument
+from ldpstream.agents.document.model import ChangeDocument, EstimateDocument
 from ldpstream.agents.document.series import Series
 from ldpstream.mechanisms.base.times import parse_time
 

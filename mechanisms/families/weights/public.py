@@ -36,7 +36,7 @@ from ldpstream.mechanisms.interface.decoder import Decoder, LinearDecoder, Stati
 from ldpstream.mechanisms.interface.mechanism import Json, Mechanism, Reports
 from ldpstream.mechanisms.interface.settings import Settings
 from ldpstream.mechanisms.interface.symbols import CountDecoder, from_bytes, to_bytes
-from ldpstream.mechanisms.policies.policy import PublicWeightPolicy
+from ldpstream.mechanisms.policies.composition import PublicWeightPolicy
 
 LARGEST_PUBLIC_WEIGHT: Final = 4_095
 """Sums of squared weights then stay below 2^63 for 2^39 reports (550 billion) in one statistic."""

@@ -20,8 +20,12 @@ from ldpstream.mechanisms import (
     compose,
 )
 from ldpstream.mechanisms.base.errors import SpecError
-from ldpstream.mechanisms.policies.composition import SumPolicy, closure, first_beyond
-from ldpstream.mechanisms.policies.policy import PublicWeightPolicy
+from ldpstream.mechanisms.policies.composition import (
+    PublicWeightPolicy,
+    SumPolicy,
+    closure,
+    first_beyond,
+)
 from tests.conformance.instances import LIP
 from tests.exact.wire.test_vectors import spec_of
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ldpstream.agents.document.changes import ChangeDocument
+from ldpstream.agents.document.model import ChangeDocument
 from tests.stream.asking import Client, ask
 from tests.stream.serving import MINUTE_MS, START_MS, Pipeline, serve_collections
 
