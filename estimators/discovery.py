@@ -32,7 +32,7 @@ def next_round(words: Words, shares: Mapping[int, float]) -> Round:
     Raises:
         ValueError: if `words` has no round, or the last one.
     """
-    current = _asked(words)
+    current = _current_round(words)
     if current.number == words.rounds - 1:
         raise ValueError("expected a round before the last")
     numbers = sorted(shares, key=lambda number: (-shares[number], number))
@@ -53,13 +53,13 @@ def confirmed(words: Words, lows: Sequence[float]) -> list[int]:
     Raises:
         ValueError: if `words` is in another round, or there is not one bound for each.
     """
-    current = _asked(words)
+    current = _current_round(words)
     if current.number != words.rounds - 1 or len(lows) != len(current.prefixes) + 1:
         raise ValueError("expected the last round, and a bound for each of its words and other")
     return [number for number in range(len(current.prefixes)) if lows[number] > 0.0]
 
 
-def _asked(words: Words) -> Round:
+def _current_round(words: Words) -> Round:
     if words.round is None:
         raise ValueError("expected words in a round")
     return words.round

@@ -59,10 +59,10 @@ class DisclosedGroups:
     @classmethod
     def of(cls, mechanism: Mechanism) -> "DisclosedGroups":
         """Return the groups that a mechanism discloses."""
-        return cls.known(mechanism.decoder.groups(), mechanism.size)
+        return cls.of_places(mechanism.decoder.groups(), mechanism.size)
 
     @classmethod
-    def known(cls, groups: Integers | None, size: int) -> "DisclosedGroups":
+    def of_places(cls, groups: Integers | None, size: int) -> "DisclosedGroups":
         """Return the groups of `size` places; None is one group."""
         if groups is None:
             return cls(all_in_one(size), 1, disclosed=False)
@@ -221,7 +221,7 @@ class SetDecoder(Queries):
         ones = decoder.decode(np.ones(mechanism.size))
         mass = decoder.output_mass(ones) if isinstance(decoder, MassDecoder) else None
         slack = 1.0 - ones
-        outputs = DisclosedGroups.known(decoder.output_groups(), slack.size)
+        outputs = DisclosedGroups.of_places(decoder.output_groups(), slack.size)
         squares = np.square(slack, out=ones)
         if mass is None:
             noise = groups.sums(decoder.expect(squares))

@@ -165,7 +165,7 @@ async def answer_request(request: web.Request, handler: Handler) -> web.StreamRe
     operation = request.app[CHECKED].get(request.match_info.handler)
     answer: web.StreamResponse
     try:
-        # 1. Refuse what may not be asked.
+        # 1. Refuse what nobody, or not this client, has a right to ask.
         access = request.app[ACCESS]
         if operation is None or operation.public:
             access.check_name(request)

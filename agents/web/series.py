@@ -80,8 +80,9 @@ class SeriesJob:
     final: bool = False
     """Its points are kept one by one."""
 
-    def tag(self, config: CollectionConfig) -> str:  # noqa: ARG002
+    def tag(self, config: CollectionConfig) -> str:
         """Return nothing: the tag of a series is that of its text, with the known points."""
+        del config
         return ""
 
     def body(self, config: CollectionConfig) -> bytes:
@@ -369,6 +370,6 @@ async def _with_largest(
 
 
 def _key(config: CollectionConfig, query: SeriesQuery, span: tuple[int, int], n: int) -> str:
-    """Return the key of a point; n tells states apart if the collection is counted anew."""
+    """Return the key of a point; n tells states apart if the collection is counted again."""
     settings = config.name, config.spec.fingerprint, config.window.identity, query, span, n
     return hashlib.blake2b(repr(settings).encode(), digest_size=16).hexdigest()

@@ -180,10 +180,10 @@ def area_sums(
     unions = (_union(tree, areas[places].tolist()) for places in rounds)
     of_rounds = _each_group(queries, statistic, queries.set_queries(unions))
     columns = [
-        _taken(sums, of_group[places]) for places, sums in zip(rounds, of_rounds, strict=True)
+        _select_sums(sums, of_group[places]) for places, sums in zip(rounds, of_rounds, strict=True)
     ]
     back = np.argsort(np.concatenate(rounds))
-    return _taken(joined(columns), back)
+    return _select_sums(joined(columns), back)
 
 
 def _union(tree: AreaTree, areas: list[int]) -> Floats:
@@ -256,7 +256,7 @@ def _coins(
     )
 
 
-def _taken(sums: Sums, places: Integers) -> Sums:
+def _select_sums(sums: Sums, places: Integers) -> Sums:
     return map_arrays(lambda column: column[places], sums)
 
 

@@ -165,7 +165,7 @@ def predicted_set_variances(
     queries = prepare_queries(mechanism)
     indicators = (indicator(mechanism.size, members) for members in sets)
     noises = _noises(queries, indicators, queries.set_queries)
-    return _variances(noises, _checked(mechanism, shares), estimand)
+    return _variances(noises, _design_shares(mechanism, shares), estimand)
 
 
 def predicted_linear_variances(
@@ -178,7 +178,7 @@ def predicted_linear_variances(
     """Do the same as `predicted_set_variances` for linear queries with weights `(k,)` each."""
     queries = prepare_queries(mechanism)
     noises = _noises(queries, weights, partial(linear_queries, queries))
-    return _variances(noises, _checked(mechanism, shares), estimand)
+    return _variances(noises, _design_shares(mechanism, shares), estimand)
 
 
 def _noises(
@@ -208,7 +208,7 @@ def _variances(
     return np.array(out)
 
 
-def _checked(mechanism: Mechanism, shares: Floats | None) -> Floats:
+def _design_shares(mechanism: Mechanism, shares: Floats | None) -> Floats:
     if shares is None:
         return np.full(mechanism.size, 1.0 / mechanism.size)
     whole = shares.shape == (mechanism.size,) and abs(float(shares.sum()) - 1.0) < 1e-9

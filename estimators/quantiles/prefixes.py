@@ -293,21 +293,21 @@ class SummedPrefixes:
 
     decoder: LinearDecoder
     positions: Integers
-    known: PrefixNoise
+    prefix_noise: PrefixNoise
 
     @property
     def worst_noise(self) -> Floats:
         """The noise that any user adds to each prefix, float64 `(m,)`."""
-        return self.known.noise
+        return self.prefix_noise.noise
 
     def sums(self, statistic: Statistic) -> Sums:
         """Return the sums of every prefix, q = m; the last is the whole domain."""
-        m, n = self.known.noise.size, float(self.decoder.group_reports(statistic).sum())
+        m, n = self.prefix_noise.noise.size, float(self.decoder.group_reports(statistic).sum())
         shares = np.bincount(self.positions, self.decoder.totals(statistic), m)
         total = np.cumsum(shares, dtype=np.float64)
         total[-1] = n
         cumulative = np.cumsum(np.bincount(self.positions, minlength=m)) / self.positions.size
-        noise, reach = n * self.known.noise, np.ones(m)
+        noise, reach = n * self.prefix_noise.noise, np.ones(m)
         reach[-1] = 0.0
         return Sums(
             total=total,
@@ -319,13 +319,13 @@ class SummedPrefixes:
                 slope=np.zeros(m),
                 reports=np.where(noise > 0.0, n, 0.0),
                 moment=noise + n,
-                peak=self.known.noise + 1.0,
-                typical=self.known.noise,
-                deviation=np.where(noise > 0.0, self.known.largest, 0.0),
+                peak=self.prefix_noise.noise + 1.0,
+                typical=self.prefix_noise.noise,
+                deviation=np.where(noise > 0.0, self.prefix_noise.largest, 0.0),
             ),
             limits=Limits(
-                least=self.known.least,
-                largest=self.known.largest,
+                least=self.prefix_noise.least,
+                largest=self.prefix_noise.largest,
                 bottom=np.where(cumulative < 1.0, 0.0, 1.0),
                 top=np.ones(m),
                 fewest=np.where(cumulative < 1.0, 0.0, n),

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 def handed_on(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
     """Return a `__getattr__` for a package; `modules` maps each module to its public names.
 
-    The names of a module are separated by spaces. None may equal the name of a module of the
+    The names of a module are separated by spaces. No name equals the name of a module of the
     package: once imported, the module would hide it.
     """
     homes = {name: module for module, names in modules.items() for name in names.split()}

@@ -285,12 +285,12 @@ def tabled(policy: Policy) -> Policy:
         SpecError: if it has more values than a channel file may hold in this form.
     """
     if most := _MOST_VALUES.get(type(policy)):
-        return _checked(policy, most)
-    _checked(policy, _MAX_GRAPH_VALUES)
+        return _limit_size(policy, most)
+    _limit_size(policy, _MAX_GRAPH_VALUES)
     edges = tuple(sorted(policy.constraints()))
     if len(edges) <= MAX_MATRIX_VALUES**2 and sum(1 for _ in policy.pairs()) < _pairs(policy.size):
         return GraphPolicy(policy.size, edges, directed=True)
-    _checked(policy, MAX_MATRIX_VALUES)
+    _limit_size(policy, MAX_MATRIX_VALUES)
     return MatrixPolicy(tuple(map(tuple, policy.listed())))
 
 
@@ -305,18 +305,18 @@ def read_policy_document(raw: object) -> Policy:
         raise SpecError("policy", "a table of the kind lip, graph or matrix")
     kind = raw["kind"]
     if kind == "lip":
-        return _checked(_prior_policy(raw), _MAX_LIP_VALUES)
+        return _limit_size(_prior_policy(raw), _MAX_LIP_VALUES)
     if kind == "graph":
         size = raw.get("size")
         if not is_whole(size):
             raise SpecError("policy.size", f"a whole number, got {describe(size)}")
         edges = tuple(_edge(edge) for edge in _list(raw.get("edges"), "edges"))
-        return _checked(GraphPolicy(size, edges, directed=True), _MAX_GRAPH_VALUES)
+        return _limit_size(GraphPolicy(size, edges, directed=True), _MAX_GRAPH_VALUES)
     rows = [
         tuple(_fraction(entry, "policy.budgets") for entry in _list(row, "budgets"))
         for row in _list(raw.get("budgets"), "budgets")
     ]
-    return _checked(MatrixPolicy(tuple(rows)), MAX_MATRIX_VALUES)
+    return _limit_size(MatrixPolicy(tuple(rows)), MAX_MATRIX_VALUES)
 
 
 def _prior_policy(table: Mapping[str, object]) -> PriorPolicy:
@@ -325,7 +325,7 @@ def _prior_policy(table: Mapping[str, object]) -> PriorPolicy:
     return PriorPolicy(epsilon, tuple(share or Fraction(0) for share in shares))
 
 
-def _checked(policy: Policy, most: int) -> Policy:
+def _limit_size(policy: Policy, most: int) -> Policy:
     if policy.size > most:
         raise SpecError("policy", f"at most {most} values of this form, got {policy.size}")
     return policy

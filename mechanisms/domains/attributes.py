@@ -62,15 +62,17 @@ class Pair(Domain):
                 self.index(labels[:position])  # an earlier bad label is named first
                 raise self.outside(position)
         first, second = ([label[place] for label in labels] for place in (0, 1))
-        return self._both(lambda part, own: part.index(own), first, second)
+        return self._join_indices(lambda part, own: part.index(own), first, second)
 
     def parse_columns(self, rows: Sequence[Sequence[str]]) -> Indices:
         """Return the indices of rows of text: the columns of the first, then of the second."""
         width = len(self.parts[0].written.shape)
         first, second = [row[:width] for row in rows], [row[width:] for row in rows]
-        return self._both(lambda part, own: part.parse_columns(own), first, second)
+        return self._join_indices(lambda part, own: part.parse_columns(own), first, second)
 
-    def _both(self, find: Callable[[Domain, Any], Indices], first: Any, second: Any) -> Indices:
+    def _join_indices(
+        self, find: Callable[[Domain, Any], Indices], first: Any, second: Any
+    ) -> Indices:
         try:
             pairs = zip(self.parts, (first, second), strict=True)
             return self.joined(*(find(part, own) for part, own in pairs))

@@ -156,7 +156,7 @@ class Words(Lattice):
         Raises:
             SpecError: without a round.
         """
-        asked = self._asked
+        asked = self._current_round
         extension = self.extension(asked.number)
         found: list[str | None] = []
         for number in numbers:
@@ -190,7 +190,7 @@ class Words(Lattice):
     def _places(self, labels: Sequence[Any] | NDArray[Any]) -> Indices:
         if isinstance(labels, str | bytes):
             raise TypeError("expected a sequence of words, got a single text")
-        asked = self._asked
+        asked = self._current_round
         prefixes = {prefix: place for place, prefix in enumerate(asked.prefixes)}
         length, extension = self.lengths[asked.number], self.extension(asked.number)
         found = np.full(len(labels), self.other, dtype=np.int64)
@@ -208,7 +208,7 @@ class Words(Lattice):
         return found
 
     @property
-    def _asked(self) -> Round:
+    def _current_round(self) -> Round:
         if self.round is None:
             raise SpecError(
                 "domain.words", "what a round asks about: words are placed in the round's spec"

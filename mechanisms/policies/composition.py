@@ -57,7 +57,7 @@ class SumPolicy(Policy):
         return total
 
     @property
-    def _taken(self) -> Sequence[Policy]:
+    def _used_policies(self) -> Sequence[Policy]:
         return [policy for policy, times in self.terms if times]
 
     @property
@@ -66,14 +66,14 @@ class SumPolicy(Policy):
 
         Counted pair by pair if more than one term leaves pairs unprotected.
         """
-        open_ones = [policy for policy in self._taken if policy.unprotected_pairs]
+        open_ones = [policy for policy in self._used_policies if policy.unprotected_pairs]
         if len(open_ones) < 2:
             return sum(policy.unprotected_pairs for policy in open_ones)
         return sum(any(p.entry(*pair) is None for p in open_ones) for pair in self.pairs())
 
     @property
     def unprotected(self) -> str | None:
-        texts = [text for policy in self._taken if (text := policy.unprotected) is not None]
+        texts = [text for policy in self._used_policies if (text := policy.unprotected) is not None]
         return "; ".join(dict.fromkeys(texts)) or None
 
     def describe(self) -> dict[str, Json]:

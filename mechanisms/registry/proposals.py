@@ -2,8 +2,8 @@
 
 For each mechanism, a proposer chooses parameters for a given policy. A policy of the mechanism's
 own form is used as it is; for any other the budgets are the largest that satisfy it (`budgets`).
-Some proposals are what a user would write first although they may not satisfy the policy; the
-planner checks with `policies.implication.implies` and names the pair that fails.
+Some proposals are what a user would write first, and do not satisfy every policy: the planner
+checks with `policies.implication.implies` and names the pair that fails.
 """
 
 from collections.abc import Callable, Iterator, Mapping

@@ -114,7 +114,7 @@ class _Input:
         """Say how many lines were left out, and how many values were moved.
 
         Raises:
-            Refused: where bad lines may not be left out, or nothing is left without them.
+            Refused: where bad lines are not to be left out, or nothing is left without them.
         """
         bad = self.bad
         if bad.read == 0:

@@ -1,7 +1,7 @@
 """Requests to a worker: one method per path, answers as models, refusals as errors."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Final, TypeAlias
 from urllib.parse import quote
@@ -59,7 +59,7 @@ class Client:
 
     async def status(self, name: str, *, fingerprint: str | None = None) -> CollectionStatus:
         """Return a collection's progress, under its own spec or the one with this fingerprint."""
-        parameters = _given(fingerprint=fingerprint)
+        parameters = _url_parameters(fingerprint=fingerprint)
         return await self._model(CollectionStatus, _path(name, "/status"), parameters)
 
     async def readiness(self) -> Readiness:
@@ -78,7 +78,7 @@ class Client:
         fingerprint: str | None = None,
     ) -> AsyncIterator[WindowState]:
         """Yield the windows with reports that lie within a span, oldest first, page by page."""
-        parameters = dict(_given(**{"from": start}, to=end, fingerprint=fingerprint))
+        parameters = dict(_url_parameters(**{"from": start}, to=end, fingerprint=fingerprint))
         after: str | None = None
         while True:
             query = [*parameters.items(), ("limit", str(page))]
@@ -103,7 +103,7 @@ class Client:
     ) -> list[WindowState]:
         """Return the newest windows with reports within a span, at most this many, oldest first."""
         states: list[WindowState] = []
-        parameters = dict(_given(**{"from": start}, to=end, fingerprint=fingerprint))
+        parameters = dict(_url_parameters(**{"from": start}, to=end, fingerprint=fingerprint))
         while len(states) < number:
             query = [*parameters.items(), ("last", str(min(page, number - len(states))))]
             answer = await self._model(WindowList, _path(name, "/windows"), query)
@@ -118,7 +118,7 @@ class Client:
         self, name: str, request: EstimateRequest | None = None, *, fingerprint: str | None = None
     ) -> EstimateDocument:
         """Return the document of a span, by default the newest window as published."""
-        spec = _given(fingerprint=fingerprint)
+        spec = _url_parameters(fingerprint=fingerprint)
         body = (request or EstimateRequest()).model_dump_json(exclude_unset=True).encode()
         headers = {"Content-Type": "application/json"}
         path = _path(name, "/estimate")
@@ -131,18 +131,20 @@ class Client:
         For example `start=..., end=..., top="all", range=["0..9"]`; by default the newest window
         and the one before.
         """
-        return await self._model(ChangeDocument, _path(name, "/change"), _asked(parameters))
+        return await self._model(
+            ChangeDocument, _path(name, "/change"), _url_parameters(**parameters)
+        )
 
     async def series(self, name: str, **parameters: Asked) -> Series:
         """Return a few numbers over many windows: parameters as of `GET .../series`."""
-        return await self._model(Series, _path(name, "/series"), _asked(parameters))
+        return await self._model(Series, _path(name, "/series"), _url_parameters(**parameters))
 
     async def final(
         self, name: str, start: str, *, fingerprint: str | None = None
     ) -> EstimateDocument:
         """Return the stored final document of the window that starts at `start`."""
         path = _path(name, f"/finals/{quote(start, safe='')}")
-        return await self._model(EstimateDocument, path, _given(fingerprint=fingerprint))
+        return await self._model(EstimateDocument, path, _url_parameters(fingerprint=fingerprint))
 
     async def events(
         self,
@@ -158,7 +160,7 @@ class Client:
         comes exactly once; while nobody answers, it waits. Use `contextlib.aclosing` to leave early
         and close the connection at once.
         """
-        reader, spec = EventReader(after), _given(fingerprint=fingerprint)
+        reader, spec = EventReader(after), _url_parameters(fingerprint=fingerprint)
         while True:
             try:
                 async for event in self._transport.events(_path(name, "/events"), spec, reader):
@@ -201,7 +203,7 @@ def _path(name: str, rest: str = "") -> str:
     return f"/api/collections/{quote(name, safe='')}{rest}"
 
 
-def _asked(parameters: Mapping[str, Asked]) -> list[tuple[str, str]]:
+def _url_parameters(**parameters: Asked) -> list[tuple[str, str]]:
     """Return parameters of a URL: flags as `true`, and each entry of a list by itself."""
     pairs = []
     for name, value in parameters.items():
@@ -209,7 +211,3 @@ def _asked(parameters: Mapping[str, Asked]) -> list[tuple[str, str]]:
             text = str(entry).lower() if isinstance(entry, bool) else str(entry)
             pairs += [(name, text)] if entry is not None else []
     return pairs
-
-
-def _given(**parameters: str | None) -> list[tuple[str, str]]:
-    return [(name, text) for name, text in parameters.items() if text is not None]

@@ -161,8 +161,8 @@ class GroupThresholds:
         """Draw the groups that reports for values of these `groups` come from.
 
         n words decide which reports are own ones. If several groups are in the blanket, a word each
-        decides on the groups of all others. If own reports may not support their value, n words
-        more decide that.
+        decides on the groups of all others. If a report of its own need not support its value,
+        n words more decide that.
         """
         n = groups.size
         own = np.ones(n, dtype=np.bool_)

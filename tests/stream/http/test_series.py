@@ -154,7 +154,7 @@ async def test_all_collections_in_one_request(client: Client) -> None:
 async def test_a_collection_that_cannot_answer_keeps_the_others(
     client: Client, pipeline: Pipeline
 ) -> None:
-    pipeline.collections["few"].replicas[0].head = None  # type: ignore[misc]
+    pipeline.collections["few"].replicas[0].head = None
     found = await ask(client, "/api/series?points=5")
     assert [one["collection"] for one in found["series"]] == ["modes", "ages", "records"]
     assert "still being read" in found["problems"]["few"]
