@@ -63,8 +63,12 @@ class Loader:
         self._not_before[partition] = time.monotonic() + _RETRY_SECONDS
 
     def loadable_partitions(self, partitions: AbstractSet[int]) -> list[int]:
-        """Return those of these partitions, maybe thousands, that partition 0's head includes."""
-        return [partition for partition in partitions if partition < included(self.replicas)]
+        """Return those of these partitions, maybe thousands, that partition 0's head includes.
+
+        None while it lacks panes that it stores for all partitions (`problem`).
+        """
+        most = 0 if partitions and behind(self.replicas) else included(self.replicas)
+        return [partition for partition in partitions if partition < most]
 
     def load(self, partition: int) -> Partition | None:
         """Load a partition; return None if that is not possible yet.

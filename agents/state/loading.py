@@ -64,11 +64,13 @@ def loadable(
 ) -> Head | None:
     """Return the stored head of a partition, or None if it cannot be loaded yet.
 
-    It can be loaded once its replica and partition 0's have reached their logs' ends, none is
-    behind another, partition 0's head includes it (if it was added), and all accepted states have
-    recorded where they hand over.
+    It can be loaded once its replica and partition 0's have reached their logs' ends, neither is
+    behind the other (or, for partition 0, behind any), partition 0's head includes it (if it was
+    added), and all accepted states have recorded where they hand over.
     """
-    if partition >= included(replicas) or behind(replicas):
+    # Only partition 0 needs all: a collection with thousands of partitions loads each of them.
+    needed = (replicas[0], replicas[partition]) if partition else replicas
+    if partition >= included(replicas) or behind(needed):
         return None
     stored = replicas[partition].head
     return stored if context.accepted or other_heads.all_cut_over else None

@@ -194,6 +194,19 @@ def test_nothing_is_loaded_while_partition_0_has_lost_what_it_stores():
         told([emptied, cluster.replicas[1]])
 
 
+class _OneByOne(tuple[Replica, ...]):
+    """Replicas of which each is looked at by its number."""
+
+    def __iter__(self):
+        raise AssertionError("thousands of partitions would each look at all")
+
+
+def test_a_partition_is_loaded_without_a_look_at_all_others():
+    cluster = make_cluster(2)
+    close(cluster)
+    assert Partition.load(CONTEXT, 1, _OneByOne(cluster.replicas), epoch=99) is not None
+
+
 def test_an_emptied_partition_0_is_a_problem_that_names_the_way_out():
     engine = make_engine()
     prefix, lost = state_prefix(engine.context), Head(epoch=1, seq=1, gathered=3, lineage={1: 1})
