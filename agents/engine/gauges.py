@@ -10,6 +10,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Literal
 
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
@@ -19,7 +20,7 @@ from ldpstream.agents.document.entries import Calibration
 from ldpstream.agents.document.model import EstimateDocument
 from ldpstream.agents.engine.facade import WorkerCollection, WorkerPipeline
 from ldpstream.agents.state.cell_encoding import decode_final
-from ldpstream.agents.state.listing import open_windows, stored_finals
+from ldpstream.agents.state.listing import oldest_window, open_windows, stored_finals
 from ldpstream.agents.state.records import Head, Name
 from ldpstream.agents.state.windows import NEVER
 from ldpstream.mechanisms.base.checks import number_text
@@ -27,11 +28,12 @@ from ldpstream.mechanisms.base.times import parse_time
 from ldpstream.mechanisms.domains.parse import Domain
 
 _BY_PARTITION = ("collection", "partition")
-_BY_QUERY = ("collection", "query")
+_BY_QUERY = ("collection", "query", "kind")
 _BY_SPEC = ("collection", "fingerprint")
 _ESTIMATE = (
     "Estimate in the newest published window, of range:NAME, quantile:P, linear:NAME, "
-    "value:LABEL, top:RANK or mmse:LABEL; of records ATTRIBUTE.range:NAME and so on"
+    "value:LABEL, top:RANK or mmse:LABEL; of records ATTRIBUTE.range:NAME and so on. "
+    "The kind is share, quantile or mean"
 )
 
 
@@ -89,7 +91,7 @@ class PipelineCollector(Collector):
     def _add(
         self, families: Mapping[str, GaugeMetricFamily], name: str, collection: WorkerCollection
     ) -> None:
-        _add_collection(families, name, collection)
+        _add_collection(families, name, collection, self._pipeline.clock.now_ms())
         for accepted in collection.accepted:
             _add_accepted(families, name, accepted)
         if 0 not in collection.owned:
@@ -100,6 +102,7 @@ class PipelineCollector(Collector):
             _add_document(families, collection, newest)
         if final is not None:
             _add_document(families, collection, final, prefix="final_")
+            families["final_withheld"].add_metric([name], float(final.withheld))
         tested = final or newest
         if tested is not None and tested.calibration is not None:
             _add_calibration(families, name, tested.calibration)
@@ -165,6 +168,11 @@ def _families() -> dict[str, GaugeMetricFamily]:
         "final_estimate": ("As ldpstream_estimate, in the newest final window", _BY_QUERY),
         "final_estimate_low": ("Lower confidence bound of ldpstream_final_estimate", _BY_QUERY),
         "final_estimate_high": ("Upper confidence bound of ldpstream_final_estimate", _BY_QUERY),
+        "final_withheld": ("1 if that window had too few reports for an estimate", ("collection",)),
+        "final_overdue_seconds": (
+            "Seconds since the oldest final that is due could be published; 0 if none is",
+            ("collection",),
+        ),
         "window_seconds": (
             "Size and grace: from the start of a window until it may be final",
             ("collection",),
@@ -186,7 +194,10 @@ def _families() -> dict[str, GaugeMetricFamily]:
 
 
 def _add_collection(
-    families: Mapping[str, GaugeMetricFamily], name: str, collection: WorkerCollection
+    families: Mapping[str, GaugeMetricFamily],
+    name: str,
+    collection: WorkerCollection,
+    now_ms: int,
 ) -> None:
     families["ready"].add_metric([name], float(collection.ready))
     families["problems"].add_metric([name], float(len(collection.problems)))
@@ -194,6 +205,9 @@ def _add_collection(
     stopped = any(state.stopped for state in states)
     families["collection_stopped"].add_metric([name], float(stopped))
     window = collection.config.window
+    overdue_ms = _overdue_ms(collection, now_ms)
+    if overdue_ms is not None:
+        families["final_overdue_seconds"].add_metric([name], overdue_ms / 1000)
     families["window_seconds"].add_metric([name], (window.size_ms + window.grace_ms) / 1000)
     waits = dict.fromkeys(range(len(collection.replicas)), 0.0)
     for wait in (wait for state in states for wait in state.waits):
@@ -213,6 +227,19 @@ def _add_collection(
         families["state_cells"].add_metric(labels, float(len(replica.cells)))
         families["state_bytes"].add_metric(labels, float(replica.size_bytes))
         families["state_dead_records"].add_metric(labels, float(replica.dead_records))
+
+
+def _overdue_ms(collection: WorkerCollection, now_ms: int) -> int | None:
+    """Return for how long the oldest unpublished window with reports has been due, at least 0."""
+    head = collection.replicas[0].head if collection.replicas else None
+    if head is None:
+        return None
+    window = collection.context.window
+    oldest = oldest_window(collection.context, collection.replicas, head.published)
+    if oldest is None:
+        return 0
+    due_ms = window.span(oldest)[1] + window.grace_ms + (window.idle_ms or 0)
+    return max(0, now_ms - due_ms)
 
 
 def _add_lag(
@@ -275,7 +302,8 @@ def _add_document(
         }
         for family, number in numbers.items():
             if number is not None:
-                families[prefix + family].add_metric([name, gauge.query], number)
+                labels = [name, gauge.query, gauge.kind]
+                families[prefix + family].add_metric(labels, number)
 
 
 class NewestFinals:
@@ -311,11 +339,12 @@ class NewestFinals:
 class QueryGauge:
     """One query: its estimate and bounds, each None if undefined.
 
-    Shares are between 0 and 1 up to noise; a quantile is in the unit of the values, a mean in that
-    of its weights.
+    A `share` is between 0 and 1 up to noise; a `quantile` is in the unit of the values, a `mean` in
+    that of its weights.
     """
 
     query: str
+    kind: Literal["share", "quantile", "mean"]
     value: float | None
     low: float | None
     high: float | None
@@ -335,17 +364,19 @@ def query_gauges(document: EstimateDocument, domain: Domain) -> Iterator[QueryGa
     named = domain.kind == "values" and len(document.distribution) == domain.size
     for rank, entry in enumerate(document.distribution, start=1):
         query = f"value:{entry.value}" if named else f"top:{rank}"
-        yield QueryGauge(query, entry.share, entry.low, entry.high)
+        yield QueryGauge(query, "share", entry.share, entry.low, entry.high)
     if document.mmse is not None:
         likeliest = document.mmse
-        yield QueryGauge(f"mmse:{likeliest.value}", likeliest.share, likeliest.low, likeliest.high)
+        query = f"mmse:{likeliest.value}"
+        yield QueryGauge(query, "share", likeliest.share, likeliest.low, likeliest.high)
     for bounds in document.ranges:
-        yield QueryGauge(f"range:{bounds.name}", bounds.share, bounds.low, bounds.high)
+        yield QueryGauge(f"range:{bounds.name}", "share", bounds.share, bounds.low, bounds.high)
     for mean in document.linear:
-        yield QueryGauge(f"linear:{mean.name}", mean.mean, mean.low, mean.high)
+        yield QueryGauge(f"linear:{mean.name}", "mean", mean.mean, mean.low, mean.high)
     for quantile in document.quantiles:
         yield QueryGauge(
             f"quantile:{number_text(quantile.p)}",
+            "quantile",
             _position(quantile.value, 0.5),
             _position(quantile.low, 0.0),
             _position(quantile.high, 1.0),

@@ -14,8 +14,9 @@ from typing import Final
 from ldpstream.agents.engine.clock import Clock
 from ldpstream.agents.engine.facade import Wait
 from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.listing import oldest_window
 from ldpstream.agents.state.partition import Partition
-from ldpstream.agents.state.replica import BehindError, Replica, reports_by_pane
+from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import NEVER
 
 _LOOK_SECONDS: Final = 1.0
@@ -60,7 +61,9 @@ class WindowWaits:
         if seconds - self._looked < _LOOK_SECONDS:
             return
         self._looked = seconds
-        oldest, window = self._oldest_open(replicas), self._context.window
+        window, first = self._context.window, replicas[0].head if replicas else None
+        final = NEVER if first is None else first.final
+        oldest = oldest_window(self._context, replicas, final)
         if oldest is None:
             self._since, self.waits = {}, ()
             return
@@ -93,18 +96,6 @@ class WindowWaits:
             if wait.seconds >= _WARN_SECONDS and wait.partition not in self._warned:
                 self._warned.add(wait.partition)
                 log.warning("collection %s: %s", self._title, wait)
-
-    def _oldest_open(self, replicas: Sequence[Replica]) -> int | None:
-        """Return the oldest window with reports that is not final, None if there is none."""
-        if any(replica.head is None for replica in replicas):
-            return None
-        window, head = self._context.window, replicas[0].head
-        final = NEVER if head is None else head.final
-        try:
-            panes = reports_by_pane(replicas, window.first_pane(final), -NEVER)
-        except BehindError:
-            return None
-        return max(window.windows(min(panes)).start, final) if panes else None
 
 
 def _reason(

@@ -9,7 +9,13 @@ from itertools import accumulate
 
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.records import Name
-from ldpstream.agents.state.replica import BehindError, Replica, check_between, incomplete_panes
+from ldpstream.agents.state.replica import (
+    BehindError,
+    Replica,
+    check_between,
+    incomplete_panes,
+    reports_by_pane,
+)
 from ldpstream.agents.state.view import panes_between
 from ldpstream.agents.state.windows import (
     NEVER,
@@ -95,6 +101,17 @@ def open_windows(context: Context, replicas: Sequence[Replica]) -> int | None:
         return sum(window.n > 0 and not window.published for window in windows(context, replicas))
     except BehindError:
         return None
+
+
+def oldest_window(context: Context, replicas: Sequence[Replica], first: int) -> int | None:
+    """Return the oldest window from `first` on that has reports; None without one, or unknown."""
+    if any(replica.head is None for replica in replicas):
+        return None
+    try:
+        panes = reports_by_pane(replicas, context.window.first_pane(first), -NEVER)
+    except BehindError:
+        return None
+    return max(context.window.windows(min(panes)).start, first) if panes else None
 
 
 def stored_finals(context: Context, replica: Replica, after: int) -> list[int]:

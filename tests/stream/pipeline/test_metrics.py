@@ -241,6 +241,36 @@ def test_the_newest_final_is_shown_apart_from_open_windows(pipeline: Pipeline) -
     assert not queries(scrape(metrics), "ldpstream_final_estimate", "city")
 
 
+def test_a_final_is_overdue_once_grace_and_idle_have_passed(
+    pipeline: Pipeline, metrics: Metrics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    city, name = pipeline.collections["city"], "ldpstream_final_overdue_seconds"
+    window = city.config.window
+    due_ms = START_MS + window.size_ms + window.grace_ms + (window.idle_ms or 0)
+
+    def overdue(now_ms: int) -> float:
+        monkeypatch.setattr(pipeline.clock, "now_ms", lambda: now_ms)
+        return value(scrape(metrics), name, collection="city")
+
+    assert overdue(due_ms + 90_000) == 0
+    city.report(0, visits(1, 40), times_ms=[START_MS] * 40)
+    assert [overdue(due_ms + late_ms) for late_ms in (-1, 0, 90_000)] == [0, 0, 90]
+    city.close(START_MS + MINUTE_MS)
+    assert overdue(due_ms + 90_000) == 0
+
+
+def test_a_withheld_final_is_told_as_such() -> None:
+    pipeline, metrics = serve_collections({"city": {**CITY, "minimum": 10}}), Metrics()
+    metrics.track(pipeline)
+    city, name = pipeline.collections["city"], "ldpstream_final_withheld"
+    city.report(0, visits(1, 3), times_ms=[START_MS] * 3)
+    city.close(START_MS + MINUTE_MS)
+    assert value(scrape(metrics), name, collection="city") == 1
+    city.report(0, visits(1, 300), times_ms=[START_MS + MINUTE_MS] * 300)
+    city.close(START_MS + 2 * MINUTE_MS)
+    assert value(scrape(metrics), name, collection="city") == 0
+
+
 def test_a_withheld_document_shows_no_estimate() -> None:
     pipeline, metrics = serve_collections({"city": {**CITY, "minimum": 10}}), Metrics()
     metrics.track(pipeline)
@@ -269,6 +299,7 @@ def test_no_label_holds_what_a_device_sent(pipeline: Pipeline, metrics: Metrics)
     metrics.count_commit("city", Outcome(500, 0, {"fingerprint": 1}, 0))
     samples = {key: number for key, number in scrape(metrics).items() if "ldpstream" in key[0]}
     known = {"city", "rides", "ages", "counted", "late", "rejected", "0", "1", "range:downtown"}
+    known |= {"share", "quantile", "mean"}
     known |= {"undecodable", "fingerprint", "range", "future", "precision", "time"}
     known |= {f"top:{rank}" for rank in range(1, 6)} | {__version__}
     bounds = {dict(labels).get("le", "0") for name, labels in samples if name.endswith("_bucket")}
