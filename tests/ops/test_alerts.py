@@ -1,8 +1,8 @@
 """Alerts that need Apache Kafka, fired by a real Prometheus out of what workers export.
 
-Retention deletes records while the worker is away, and a machine's clock is set wrong; alerts that
-an embedded broker can show are in `test_prometheus`. A short run of `benchmarks.resilience.quiet`
-shows that nothing alerts without trouble.
+Retention deletes records while the worker is away, a topic takes no finals, and a machine's clock
+is set wrong; alerts that an embedded broker can show are in `test_prometheus`. A short run of
+`benchmarks.resilience.quiet` shows that nothing alerts without trouble.
 """
 
 import asyncio
@@ -16,6 +16,7 @@ from benchmarks.resilience.quiet import run
 
 from tests.broker.trouble.test_clocks import set_clock, shifted
 from tests.brokers import broker, skip_without_kafka
+from tests.configuring import collection
 from tests.lab import Lab
 from tests.ops.monitoring import prometheus, skip_without_prometheus
 from tests.processes import eventually
@@ -23,6 +24,14 @@ from tests.processes import eventually
 pytestmark = pytest.mark.broker
 
 HURRY = 300
+SHORT = """
+mechanism = "randomized-response"
+epsilon = 1.0
+domain = { size = 4 }
+partitions = 1
+minimum = 1
+window = { size = "1s", grace = "0s", idle = "300ms" }
+"""
 
 
 async def send(lab: Lab, *, partition: int, n: int = 1) -> None:
@@ -49,12 +58,20 @@ async def test_deleted_records_and_a_wrong_clock_alert(tmp_path: Path):
     token.write_text("")
     environment = shifted(clock, "+0")
     with broker("kafka") as running:
-        lab = Lab(running, tmp_path, partitions=2, window='grace = "10s", retention = "1h"')
+        trips = collection(partitions=2, window='grace = "10s", retention = "1h"', extra="")
+        lab = Lab(running, tmp_path, collections={"trips": trips, "short": SHORT})
+        short = lab.of("short").collection
+        # No document is as short as that.
+        await lab.create(short.topics.estimates, partitions=1, configs={"max.message.bytes": "100"})
         with lab.worker() as away:
             await send(lab, partition=0, n=3)
             await eventually(lambda: away.metrics("ldpstream_reports_total", result="counted") > 0)
             assert away.terminate() == 0
         await send(lab, partition=0, n=5)
+        now_ms = np.full(9, time.time_ns() // 1_000_000)
+        async with lab.producer() as producer:
+            frame = short.spec.frame(np.zeros(9, dtype=np.int64), times_ms=now_ms)
+            await producer.send_and_wait(short.topics.source, frame, partition=0)
         await lab.delete_before(TopicPartition(lab.collection.topics.source, 0), 8)
         with lab.worker(environment=environment) as stepping, lab.worker() as right:
             sending = asyncio.create_task(send_on(lab, stop))
@@ -62,15 +79,19 @@ async def test_deleted_records_and_a_wrong_clock_alert(tmp_path: Path):
             targets = {"ldpstream": addresses}
             try:
                 with prometheus(tmp_path, targets=targets, token=token, holds=HURRY) as server:
-                    lost = ("LdpstreamLostOffsets", "trips")
-                    await eventually(lambda: server.alerts() == {lost})
+                    before = {
+                        ("LdpstreamLostOffsets", "trips"),
+                        ("LdpstreamFinalOverdue", "short"),
+                        ("LdpstreamProblem", "short"),
+                    }
+                    await eventually(lambda: server.alerts() == before)
                     set_clock(clock, "-2h")
                     # The collection has a problem on that worker alone, and is ready on the other.
                     wrong = ("LdpstreamClockWrong", addresses[0])
                     problem = ("LdpstreamProblem", "trips")
-                    await eventually(lambda: server.alerts() == {lost, wrong, problem})
+                    await eventually(lambda: server.alerts() == before | {wrong, problem})
                     set_clock(clock, "+0")
-                    await eventually(lambda: server.alerts() == {lost})
+                    await eventually(lambda: server.alerts() == before)
             finally:
                 stop.set()
                 await sending

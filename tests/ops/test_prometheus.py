@@ -30,6 +30,7 @@ EXPECTED = {
     ("LdpstreamSilentPartition", "trips"),
     ("LdpstreamPriorWrong", "ill"),
     ("LdpstreamPartitionStalled", "doors"),
+    ("LdpstreamWithheld", "few"),
 }
 """All that fires: nothing does for `calm`."""
 ILL = """
@@ -54,6 +55,16 @@ partitions = 2
 minimum = 1
 window = { size = "1s", idle = "off" }
 """
+FEW = """
+[collection.few]
+mechanism = "randomized-response"
+epsilon = 1.0
+domain = { size = 4 }
+topic = "few-TOPIC"
+partitions = 1
+minimum = 10_000
+window = { size = "1s", grace = "0s", idle = "300ms" }
+"""
 FARES = """
 [collection.fares]
 mechanism = "tree"
@@ -71,13 +82,14 @@ async def send(lab: Lab, stop: asyncio.Event) -> None:
     """Fill partition 0 of `trips` with good, late and bad messages, and `ill` with a wrong prior.
 
     Some of `trips` are of the other specification that it accepts. A partition of `doors` falls
-    silent half an hour before the other, and nothing is wrong with `calm`.
+    silent half an hour before the other, `few` has fewer reports than its minimum, and nothing is
+    wrong with `calm`.
 
     Nine in ten are ill where the prior says one: far more than 2,000 reports could hide by chance.
     """
     trips, ill = lab.config.collections["trips"], lab.config.collections["ill"]
     fares = lab.config.collections["fares"]
-    doors, calm = lab.config.collections["doors"], lab.config.collections["calm"]
+    doors, calm, few = (lab.config.collections[name] for name in ("doors", "calm", "few"))
     rng = np.random.default_rng(3)
     async with lab.producer() as producer:
         before_ms = time.time_ns() // 1_000_000 - 1_800_000
@@ -85,7 +97,7 @@ async def send(lab: Lab, stop: asyncio.Event) -> None:
         await producer.send_and_wait(doors.topics.source, old, partition=1)
         while not stop.is_set():
             now_ms = time.time_ns() // 1_000_000
-            for one, partition in ((doors, 0), (calm, 0), (calm, 1)):
+            for one, partition in ((doors, 0), (calm, 0), (calm, 1), (few, 0)):
                 frame = one.spec.frame(rng.integers(0, 4, 9), times_ms=np.full(9, now_ms))
                 await producer.send(one.topics.source, frame, partition=partition)
             good = trips.spec.frame(rng.integers(0, 12, 50), times_ms=np.full(50, now_ms))
@@ -142,7 +154,8 @@ async def test_alerts_fire_and_dashboards_answer(tmp_path: Path):
         text += ILL.replace("TOPIC", f"ill-{lab.collection.topics.source}")
         for name in ("doors", "calm"):
             text += DOORS.replace("NAME", name).replace("TOPIC", lab.collection.topics.source)
-        text += FARES.replace("TOPIC", lab.collection.topics.source)
+        for body in (FARES, FEW):
+            text += body.replace("TOPIC", lab.collection.topics.source)
         lab.file.write_text(text)
         lab.reload()
         with lab.worker() as worker:
@@ -163,6 +176,8 @@ async def test_alerts_fire_and_dashboards_answer(tmp_path: Path):
                     stop.set()
                     await sending
                     await eventually(lambda: scraped(server) == counted(worker.url) > 0)
+                    stopped = {("LdpstreamReportsStopped", name) for name in ("trips", "calm")}
+                    await eventually(lambda: server.alerts() >= stopped)
                     assert worker.terminate() == 0
                     down = {("LdpstreamWorkerDown", worker.url.removeprefix("http://"))}
                     await eventually(lambda: server.firing() >= down)
