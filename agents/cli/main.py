@@ -26,7 +26,6 @@ COMMANDS: Final = {
     "privatize": "Turn values into reports, one JSON object per line.",
     "estimate": "Estimate from the reports that privatize wrote.",
     "certify": "Prove what the mechanisms leak, in exact arithmetic.",
-    "audit": "Draw reports of a client, and bound their privacy loss from below.",
     "plan": "Compare the mechanisms that satisfy a collection's policy.",
     "worker": "Run the Faust worker.",
     "gateway": "Take uploads over HTTP from devices that cannot speak Kafka.",

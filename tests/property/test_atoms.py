@@ -123,9 +123,8 @@ def test_commands_estimate_and_plan_unions(tmp_path: Path):
     planned = invoke("plan", "-c", file, "hours", "--respondents", "1000", "--search", "0")
     assert planned.exit_code == 0, planned.output
     assert "3 published ranges" in " ".join(planned.stdout.split())
-    for command in ("certify", "spec", "audit"):
-        extra = ["--draws", "2000"] if command == "audit" else []
-        assert invoke(command, "-c", file, "hours", *extra).exit_code == 0
+    for command in ("certify", "spec"):
+        assert invoke(command, "-c", file, "hours").exit_code == 0
 
 
 def test_workers_describe_atoms_as_labels():
