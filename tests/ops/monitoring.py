@@ -71,8 +71,9 @@ class Prometheus:
 
     def answers(self, expression: str) -> bool:
         """Whether a query of a dashboard, with all its variables at "All", has an answer."""
-        for variable, value in (("collection", ".+"), ("query", ".+"), ("__rate_interval", "5s")):
-            expression = expression.replace(f"${variable}", value)
+        expression = expression.replace("$__rate_interval", "5s")
+        for variable in ("collection", "share", "number"):
+            expression = expression.replace(f"${variable}", ".+")
         return bool(self.query(expression.replace('=".+"', '=~".+"')))
 
 

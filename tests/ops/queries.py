@@ -32,13 +32,17 @@ def _groups() -> Iterator[dict[str, Any]]:
 
 
 def board_expressions() -> Iterator[tuple[str, str]]:
-    """Yield `(where, expression)` of all panels and variables of all dashboards."""
+    """Yield `(where, expression)` of all panels, variables and annotations of all dashboards."""
     for path in BOARDS:
         board = json.loads(path.read_text())
         for panel in board["panels"]:
             for target in panel.get("targets", []):
                 yield f"{path.stem}: {panel['title']}", target["expr"]
+        for annotation in board["annotations"]["list"]:
+            yield f"{path.stem}: {annotation['name']}", annotation["expr"]
         for variable in board["templating"]["list"]:
+            if variable["type"] != "query":
+                continue
             found = re.fullmatch(r"label_values\((.*), (\w+)\)", variable["query"]["query"])
             assert found is not None, variable
             yield f"{path.stem}: ${variable['name']}", f"count by ({found[2]}) ({found[1]})"
