@@ -1,6 +1,6 @@
 """A closed pane is stored once: what partition 0 gathers, what others keep, what is answered."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -197,7 +197,9 @@ def test_nothing_is_loaded_while_partition_0_has_lost_what_it_stores():
 class _OneByOne(tuple[Replica, ...]):
     """Replicas of which each is looked at by its number."""
 
-    def __iter__(self):
+    __slots__ = ()
+
+    def __iter__(self) -> Iterator[Replica]:
         raise AssertionError("thousands of partitions would each look at all")
 
 
