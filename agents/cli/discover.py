@@ -16,8 +16,7 @@ from ldpstream.agents.cli.terminal.client import connect, token_options
 from ldpstream.agents.cli.terminal.common import config_option, count, load_collection
 from ldpstream.agents.cli.terminal.errors import Failed, Refused
 from ldpstream.agents.cli.terminal.options import Form, form_options
-from ldpstream.agents.cli.terminal.plots import print_document
-from ldpstream.agents.cli.terminal.tables import Showing
+from ldpstream.agents.cli.terminal.tables import Showing, print_document
 from ldpstream.agents.client import (
     BoxRequest,
     Client,

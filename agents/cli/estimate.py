@@ -39,8 +39,7 @@ def estimate(config_file: str, name: str, reports: BinaryIO, *, form: Form, **qu
     _, collection = load_collection(config_file, name)
     refuse_one_report(collection, "a worker, because lines of reports have no tokens")
     from ldpstream.agents.cli.terminal.labels import ShownLabels
-    from ldpstream.agents.cli.terminal.plots import print_document
-    from ldpstream.agents.cli.terminal.tables import Showing
+    from ldpstream.agents.cli.terminal.tables import Showing, print_document
     from ldpstream.agents.document.build import build_document
     from ldpstream.agents.state.context import WindowTotals
 

@@ -1,4 +1,4 @@
-"""`ldpstream query`: print windows of a running worker, as tables, plots, CSV or JSON."""
+"""`ldpstream query`: print windows of a running worker, as tables, CSV or JSON."""
 
 from typing import Any
 
@@ -67,8 +67,8 @@ def query(
         raise Refused("--start, --end: expected both, or neither")
     if span is not None and (spanned or every or last is not None):
         raise Refused("--start: expected no option that chooses windows, only --end with it")
-    if compare is not None and (spanned or every or last is not None or form == "plot"):
-        raise Refused("--compare: expected --start and --end to choose the span, and no --plot")
+    if compare is not None and (spanned or every or last is not None):
+        raise Refused("--compare: expected --start and --end to choose the span")
     limit = None if every or (last is None and spanned) else last or 1
     check_reachable(url)
     if compare is not None:

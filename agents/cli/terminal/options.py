@@ -9,22 +9,18 @@ from ldpstream.agents.cli.terminal.errors import Refused
 from ldpstream.agents.config.query.options import SETTINGS, Setting
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-Form = Literal["table", "json", "csv", "plot"]
+Form = Literal["table", "json", "csv"]
 """How documents are printed."""
 
 
 def form_options(command: Command) -> Command:
-    """Add `--json`, `--csv` and `--plot`, passed on as `form`: a table without any of them."""
-    helps = {
-        "json": "Print JSON.",
-        "csv": "Print CSV, one row per entry.",
-        "plot": "Draw bounds; for several windows, draw each query over time.",
-    }
+    """Add `--json` and `--csv`, passed on as `form`: a table without any of them."""
+    helps = {"json": "Print JSON.", "csv": "Print CSV, one row per entry."}
 
     def choose(ctx: click.Context, parameter: click.Parameter, chosen: bool) -> None:
         form, current = str(parameter.name), ctx.params.setdefault("form", "table")
         if chosen and current != "table":
-            raise Refused("--json, --csv, --plot: expected at most one of them")
+            raise Refused("--json, --csv: expected at most one of them")
         if chosen:
             ctx.params["form"] = form
 

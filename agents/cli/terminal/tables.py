@@ -10,7 +10,9 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
+from ldpstream.agents.cli.terminal.common import print_data
 from ldpstream.agents.cli.terminal.labels import PLAIN, ShownLabels, label_text
+from ldpstream.agents.cli.terminal.options import Form
 from ldpstream.agents.document.answers import CollectionStatus
 from ldpstream.agents.document.entries import (
     Areas,
@@ -20,7 +22,7 @@ from ldpstream.agents.document.entries import (
     RangeEstimate,
     ValueEstimate,
 )
-from ldpstream.agents.document.flat import runs_text
+from ldpstream.agents.document.flat import document_csv, runs_text
 from ldpstream.agents.document.model import (
     EstimateDocument,
     LostMessages,
@@ -94,6 +96,16 @@ def table_console() -> Console:
         return Console(highlight=False)
     # If TERM is dumb, rich accepts the width only together with a height.
     return Console(highlight=False, width=_FILE_WIDTH, height=_FILE_LINES)
+
+
+def print_document(document: EstimateDocument, form: Form, showing: Showing) -> None:
+    """Print one document in the form that was asked for."""
+    if form == "json":
+        print_data(document.to_json() + b"\n")
+    elif form == "csv":
+        print_data(document_csv(document))
+    else:
+        show_document(document, table_console(), showing)
 
 
 def show_document(document: EstimateDocument, console: Console, showing: Showing) -> None:

@@ -13,7 +13,6 @@ from ldpstream.agents.cli.terminal.client import connect
 from ldpstream.agents.cli.terminal.errors import Failed
 from ldpstream.agents.cli.terminal.labels import ShownLabels
 from ldpstream.agents.cli.terminal.options import Form
-from ldpstream.agents.cli.terminal.plots import show_plots
 from ldpstream.agents.cli.terminal.tables import Showing, show_document, table_console
 from ldpstream.agents.client import Client, RefusedError
 from ldpstream.agents.document.answers import Collection, WindowState
@@ -21,8 +20,6 @@ from ldpstream.agents.document.flat import HEADER, document_rows, to_csv
 from ldpstream.agents.document.model import EstimateDocument, Window
 
 WATCHED: Final = "anytime"
-_PLOTTED: Final = 200
-"""The most windows of one plot: the newest."""
 _GONE: Final = 410
 
 
@@ -82,10 +79,6 @@ async def _print(
         elif not windows:
             spanned = selection.start is not None or selection.end is not None
             raise Failed(f"{name}: no window with reports {'in that span' if spanned else 'yet'}")
-        elif selection.form == "plot":
-            parsed = [_parse(document) async for document in documents]
-            if parsed:
-                show_plots(parsed, table_console(), showing)
         else:
             console = table_console()
             async for document in documents:
@@ -127,8 +120,6 @@ class _Reader:
             window = Window(start=start, end=end)
             final = document.final
             return [WindowState(window=window, n=0, late=0, final=final, published=False)]
-        if selection.form == "plot":
-            limit = _PLOTTED if limit is None else min(limit, _PLOTTED)
         first, last, fingerprint = selection.start, selection.end, selection.fingerprint
         if limit is not None:
             return await self.worker.newest(

@@ -76,8 +76,8 @@ async def test_a_span_is_one_document_of_all_its_panes(url: str, pipeline: Pipel
     city.close(START_MS + 5 * MINUTE_MS)
     (closed,) = await windows(url, "city", *span)
     assert (closed["n"], closed["final"], closed["method"]) == (300, True, "padded")
-    drawn = await ldpstream("query", url, "city", *span, "--plot")
-    assert "300 reports" in drawn.stdout
+    shown = await ldpstream("query", url, "city", *span)
+    assert "300 reports" in shown.stdout
     refused = await ldpstream("query", url, "city", *span, "--last", "2")
     assert refused.exit_code == 2
 
@@ -100,7 +100,7 @@ async def test_a_window_that_closes_while_it_is_read_has_the_bounds_of_a_final(
     assert (document["final"], document["method"]) == (True, "padded")
 
 
-@pytest.mark.parametrize("form", [("--json",), ("--csv",), ("--plot",), ()])
+@pytest.mark.parametrize("form", [("--json",), ("--csv",), ()])
 async def test_windows_that_expire_while_they_are_read_are_left_out_and_counted(
     url: str, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch, form: tuple[str, ...]
 ) -> None:
@@ -160,23 +160,22 @@ async def test_too_few_reports_are_withheld_and_the_minimum_is_named(
 ) -> None:
     rides = pipeline.collections["rides"]
     rides.report(0, ["bus"] * 7, times_ms=[START_MS] * 7)
-    for form in ((), ("--plot",)):
-        few = await ldpstream("query", url, "rides", *form)
-        assert few.exit_code == 0, few.stderr
-        first, second = few.stdout.splitlines()
-        assert first.endswith("open, 7 reports")
-        assert second == (
-            "withheld: 7 reports wait for 193 more, or until the window closes with minimum = 100 "
-            "or more"
-        )
+    few = await ldpstream("query", url, "rides")
+    assert few.exit_code == 0, few.stderr
+    first, second = few.stdout.splitlines()
+    assert first.endswith("open, 7 reports")
+    assert second == (
+        "withheld: 7 reports wait for 193 more, or until the window closes with minimum = 100 or "
+        "more"
+    )
     rides.report(0, ["bus"] * 300, times_ms=[START_MS + MINUTE_MS] * 300)
     waiting = await ldpstream("query", url, "rides")
     assert "withheld: 300 reports wait to be grouped by the worker of partition 0" in waiting.stdout
     rides.report(0, ["bus"] * 7, times_ms=[START_MS + 2 * MINUTE_MS] * 7)
     rides.close(START_MS + 3 * MINUTE_MS)
-    both = await ldpstream("query", url, "rides", "--plot", "--last", "2")
+    both = await ldpstream("query", url, "rides", "--last", "2")
     assert (
-        "1 of 2 windows withheld: 7 reports wait for 93 more in later windows, which have to close "
+        "withheld: 7 reports wait for 93 more in later windows, which have to close "
         "(minimum = 100)" in both.stdout
     )
     assert "applies to 2026-11-21T10:00:00Z to 2026-11-21T10:02:00Z, final" in both.stdout
@@ -185,9 +184,9 @@ async def test_too_few_reports_are_withheld_and_the_minimum_is_named(
     assert {row["span_end"] for row in rows} == {"2026-11-21T10:02:00Z", ""}
 
 
-async def test_tables_and_plots_state_what_the_bounds_of_each_list_hold_for(url: str) -> None:
+async def test_tables_state_what_the_bounds_of_each_list_hold_for(url: str) -> None:
     chosen = "95% bounds: anytime, simultaneous, respondents"
-    for form in ([], ["--plot"], ["--plot", "--last", "2"]):
+    for form in ([], ["--last", "2"]):
         asked = ["query", url, "city", *form]
         assert f"{chosen}; ranges pointwise\n" in (await ldpstream(*asked)).stdout
         together = (await ldpstream(*asked, "--simultaneous")).stdout
@@ -222,7 +221,7 @@ async def test_csv_has_one_header_and_all_windows(url: str) -> None:
     both = await ldpstream("query", url, "city", "--csv", "--json")
     assert (both.exit_code, both.stderr) == (
         2,
-        "--json, --csv, --plot: expected at most one of them\n",
+        "--json, --csv: expected at most one of them\n",
     )
 
 

@@ -42,7 +42,6 @@ def printed(charset: str, *command: str) -> bytes:
     "command",
     [
         ("estimate", "modes", "reports"),
-        ("estimate", "--plot", "modes", "reports"),
         PLAN,
         ("keys",),
         ("--help",),
