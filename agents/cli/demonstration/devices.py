@@ -1,17 +1,15 @@
-"""Simulated devices: they report a crowd's values at a steady rate; a few misbehave on purpose.
+"""Simulated devices: they report a crowd's values at a steady rate.
 
 They report visits by place, and a report discloses the district. What was sent is the truth that
 estimates are compared with.
 """
 
 import asyncio
-import itertools
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +24,6 @@ from ldpstream.mechanisms.base.times import parse_time
 from ldpstream.mechanisms.domains.attributes import Attributes
 from ldpstream.mechanisms.exact.entropy import SystemEntropy
 from ldpstream.mechanisms.wire.one_report import TOKEN_BYTES
-from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 COLLECTION: Final = "visits"
 EPSILON: Final = 1.0
@@ -52,16 +49,14 @@ PERIOD_SECONDS: Final = 600.0
 _STRAYS: Final = 0.1
 """Share of values that are uniform over the domain."""
 _TICK_SECONDS: Final = 0.1
-_MISTAKES_AFTER_SECONDS: Final = 3.0
-_MISTAKE_EVERY_SECONDS: Final = 0.5
-_OFFLINE_MS: Final = 120_000
-_CLOCK_AHEAD_MS: Final = 3_600_000
-_OFFLINE_REPORTS: Final = 5
 
 
-def demo_tables(*, bootstrap: str, port: int) -> dict[str, Any]:
-    """Return the configuration as TOML tables; `port` 0 takes any free one."""
-    return {
+def demo_config(*, bootstrap: str, port: int) -> Config:
+    """Return the configuration; `port` 0 takes any free one.
+
+    Environment variables do not override its broker.
+    """
+    tables = {
         "kafka": {"bootstrap": bootstrap, "enable_idempotence": False},
         "worker": {"id": "ldpstream-demo", "http": f"127.0.0.1:{port}"},
         "collection": {
@@ -80,44 +75,28 @@ def demo_tables(*, bootstrap: str, port: int) -> dict[str, Any]:
             }
         },
     }
-
-
-def demo_config(*, bootstrap: str, port: int) -> Config:
-    """Return the configuration; environment variables do not override its broker."""
-    return read_config(demo_tables(bootstrap=bootstrap, port=port), base=Path(), environment={})
+    return read_config(tables, base=Path(), environment={})
 
 
 @dataclass
 class SentReports:
-    """Reports acknowledged by the broker, by what the worker should do with them.
+    """Reports acknowledged by the broker.
 
-    `truth` has, by a window's start in epoch ms, the visits of each place in reports that arrive in
-    time: int64 `(places,)`. A message that is not a frame counts as one report.
+    `truth` has, by a window's start in epoch ms, the visits of each place: int64 `(places,)`.
     """
 
     places: Sequence[str]
     window_ms: int
-    counted: int = 0
-    late: int = 0
-    rejected: int = 0
+    total: int = 0
     truth: dict[int, NDArray[np.int64]] = field(default_factory=dict)
 
-    @property
-    def total(self) -> int:
-        """All reports."""
-        return self.counted + self.late + self.rejected
-
     def visit(self, visits: NDArray[np.int64], time_ms: int) -> None:
-        """Add reports in time: place numbers, int64 `(n,)`, all with one event time."""
+        """Add reports: place numbers, int64 `(n,)`, all with one event time."""
         if visits.size:
             start_ms = time_ms - time_ms % self.window_ms
             counts = np.bincount(visits, minlength=len(self.places))
             self.truth[start_ms] = self.truth.get(start_ms, 0) + counts
-            self.counted += len(visits)
-
-    def n(self, start_ms: int) -> int:
-        """Return how many reports of a window should be counted."""
-        return int(self.truth[start_ms].sum()) if start_ms in self.truth else 0
+            self.total += len(visits)
 
     def newest(self, count: int) -> list[int]:
         """Return the starts of the newest windows, oldest first."""
@@ -244,47 +223,3 @@ async def _send(sender: Sender, values: NDArray[np.int64], batch: int, time_ms: 
             for message in messages
         )
     )
-
-
-async def make_mistakes(sender: Sender, sent: SentReports, stop: asyncio.Event) -> None:
-    """Send, from the third second on, what the worker must not count, until `stop` is set.
-
-    In turn: reports that a phone kept while it was offline, whose windows have closed; a message
-    that is not a frame; a report of a device that has an older configuration; one of a device whose
-    clock is an hour ahead.
-
-    Raises:
-        KafkaError: where one may not have arrived.
-    """
-    tables = demo_tables(bootstrap="", port=0)["collection"][COLLECTION]
-    outdated = CollectionSpec.from_mapping(
-        COLLECTION, {**tables, "epsilon": EPSILON / 2}, base=Path()
-    )
-    await _pause(stop, _MISTAKES_AFTER_SECONDS)
-    for number in itertools.count():
-        if stop.is_set():
-            return
-        match number % 4:
-            case 0:
-                await sender.produce(_frame(sender.spec, _OFFLINE_REPORTS, -_OFFLINE_MS))
-                sent.late += _OFFLINE_REPORTS
-            case 1:
-                await sender.produce(b"not a frame")
-                sent.rejected += 1
-            case 2:
-                await sender.produce(_frame(outdated, 1, 0))
-                sent.rejected += 1
-            case _:
-                await sender.produce(_frame(sender.spec, 1, _CLOCK_AHEAD_MS))
-                sent.rejected += 1
-        await _pause(stop, _MISTAKE_EVERY_SECONDS)
-
-
-async def _pause(stop: asyncio.Event, seconds: float) -> None:
-    """Wait this long, or until `stop` is set."""
-    with suppress(TimeoutError):
-        await asyncio.wait_for(stop.wait(), seconds)
-
-
-def _frame(spec: CollectionSpec, reports: int, offset_ms: int) -> bytes:
-    return spec.frame([PLACES[0]] * reports, times_ms=[now_ms() + offset_ms] * reports)

@@ -9,7 +9,6 @@ import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -22,7 +21,6 @@ pytestmark = pytest.mark.broker
 
 _MARK: Final = "LDPSTREAM_TEST_MARK"
 LEDGER: Final = shown_alone("README.md", "Try it")
-_IN_BRACKETS: Final = re.compile(r" \(.*?\)")
 _RUN: Final = ("-m", "ldpstream.agents.cli")
 
 
@@ -117,16 +115,13 @@ def test_it_ends_by_itself_and_everything_adds_up(tmp_path: Path) -> None:
         assert running.ended() == 0, running.output
         text = running.output
     assert re.search(r"^live page: http://127\.0\.0\.1:\d+$", text, re.MULTILINE)
-    assert re.search(r"^\d+ s of 12 s \| sent .* \| [a-z-]+/[a-z]+ ", text, re.MULTILINE)
+    assert re.search(r"^\d+ s of 12 s \| sent .* \| counted ", text, re.MULTILINE)
     sent, counted, late, rejected = (
         number(text, name) for name in ("sent", "counted", "late", "rejected")
     )
     assert sent > 10_000
-    assert late > 0
-    assert rejected > 0
     assert counted + late + rejected == sent
     assert "accounted  counted + late + rejected = sent" in text
-    assert number(text, "windows") >= 2
     held = re.search(r"([\d,]+) of ([\d,]+) true shares are inside their 95% bounds", text)
     assert held is not None
     inside, compared = (int(group.replace(",", "")) for group in held.groups())
@@ -135,9 +130,7 @@ def test_it_ends_by_itself_and_everything_adds_up(tmp_path: Path) -> None:
     assert compared >= 300
     ledger = re.search(r"^sent .*?^bounds [^\n]*$", text, re.MULTILINE | re.DOTALL)
     assert ledger is not None
-    # What stands in brackets depends on how fast the machine is.
-    shown, said = (_IN_BRACKETS.sub("", one) for one in (LEDGER.output, ledger[0]))
-    assert agrees(said, replace(LEDGER, output=shown)), said
+    assert agrees(ledger[0], LEDGER), ledger[0]
     assert len(re.findall(r"^ ?[a-z-]+/[a-z]+ +\d+\.\d\d% ", text, re.MULTILINE)) == 10
     assert "Traceback" not in text
 
