@@ -24,7 +24,7 @@ COMPUTING: Final = {"statistical": 0.5, "house": 0.2, "property": 0.2, "conforma
 """The same for folders whose tests compute; `OTHERS` is for folders not listed."""
 OTHERS: Final = 0.1
 FILES: Final = {
-    "crash/test_faults.py": 90,
+    "crash/test_faults.py": 150,
     "browser/test_live.py": 80,
     "broker/pages/test_go_live.py": 45,
     "broker/pages/test_runbooks.py": 80,
@@ -50,7 +50,6 @@ FILES: Final = {
     "broker/windows/test_minimum.py": 30,
     "broker/pages/test_demo.py": 30,
     "broker/trouble/test_producers.py": 30,
-    "crash/test_workers.py": 30,
     "browser/test_trouble.py": 25,
     "browser/test_keys.py": 25,
     "browser/test_shape.py": 25,
@@ -63,8 +62,6 @@ FILES: Final = {
     "broker/test_every_mechanism.py": 20,
     "broker/test_shards.py": 20,
     "broker/pages/test_consume.py": 20,
-    "crash/test_idle.py": 20,
-    "crash/test_nodes.py": 20,
     "ops/test_prometheus.py": 15,
     "broker/test_commands.py": 15,
     "broker/pages/test_devices_page.py": 5,

@@ -20,25 +20,26 @@ pytestmark = [
 ]
 
 
-SEED = 186
-"""Worker, devices and broker killed, connections cut and held, a worker stopped and woken as a
-zombie, the broker stopped for seconds, its disk slow."""
+RUNS = {
+    # Worker, devices and broker killed, connections cut and held, a worker stopped and woken as a
+    # zombie, the broker stopped for seconds, its disk slow.
+    "kafka": Settings(
+        broker="kafka", faults=8, reports=40_000, seed=186, seconds=10.0, workers=2, visitors=0
+    ),
+    # The worker with a store on disk killed while one node is away for three seconds.
+    "cluster": Settings(
+        broker="cluster", faults=2, reports=20_000, seed=57, seconds=5.0, workers=2, visitors=0
+    ),
+}
 
 
-async def test_counts_are_exact_after_many_faults(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", RUNS)
+async def test_counts_are_exact_after_many_faults(name: str, tmp_path: Path) -> None:
     skip_without_kafka()
-    settings = Settings(
-        broker="kafka",
-        faults=8,
-        reports=40_000,
-        seed=SEED,
-        seconds=10.0,
-        workers=2,
-        visitors=0,
-    )
+    settings = RUNS[name]
     async with asyncio.timeout(600):
         result = await run(settings, tmp_path)
     assert (result.wrong, result.differences) == ([], [])
     assert result.exact
     assert len({fault.kind for fault in result.faults}) == settings.faults
-    assert sum(checked.counted for checked in result.checked.values()) > 0.8 * settings.reports
+    assert sum(checked.counted for checked in result.checked.values()) > 0.7 * settings.reports

@@ -17,6 +17,8 @@ from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 REFUSED_SHARE = 0.01
 _EVERY_SECONDS = 0.25
+_REST_SECONDS = 9.0
+"""Longer than `idle`: a partition that is idle must not close what is still unread."""
 _REPORTS = 5
 
 
@@ -45,7 +47,7 @@ class Devices:
     """Send to every partition four times a second; each message is acknowledged.
 
     One message in a hundred is no frame, and one a frame of another spec. Partitions in `old` get
-    nothing else, from devices that nobody has updated.
+    nothing else, from devices that nobody has updated. Those of `trips` fall silent in turn.
     """
 
     def __init__(self, collections: Mapping[str, CollectionConfig], *, seed: int) -> None:
@@ -59,6 +61,7 @@ class Devices:
         self._foreign = {name: _foreign(one.spec) for name, one in collections.items()}
         self._rng, self._numbers = random.Random(seed), np.random.default_rng(seed)
         self._over = asyncio.Event()
+        self._began = time.monotonic()
         self._task: asyncio.Task[None] | None = None
 
     def start(self, producer: AIOKafkaProducer) -> None:
@@ -82,10 +85,16 @@ class Devices:
         waiting = []
         for name in list(self.current):
             for partition in range(self.partitions[name]):
+                if self._rests(name, partition):
+                    continue
                 for message in self._messages(name, partition):
                     topic = self.current[name].topics.source
                     waiting.append(await producer.send(topic, message, partition=partition))
         await asyncio.gather(*waiting)
+
+    def _rests(self, name: str, partition: int) -> bool:
+        turn = int((time.monotonic() - self._began) / _REST_SECONDS)
+        return name == "trips" and turn % (1 + self.partitions[name]) == partition
 
     def _messages(self, name: str, partition: int) -> list[bytes]:
         sent, chance = self.sent[name], self._rng.random

@@ -179,3 +179,16 @@ async def _copies(lab: Lab, config: CollectionConfig, truth: Truth) -> list[str]
         if got != wanted:
             wrong.append(f"{topic}: {len(wanted - got)} missing, {len(got - wanted)} strange")
     return wrong
+
+
+async def uncompacted(lab: Lab, *, seconds: float) -> list[str]:
+    """Wait until the broker has compacted a part of the first changelog; say if it does not."""
+    deadline, changelog = time.monotonic() + seconds, lab.collection.topics.changelog
+    while True:
+        records = await lab.records(changelog)
+        last = {record.partition: record.offset for record in records}
+        if len(records) < 0.8 * sum(offset + 1 for offset in last.values()):
+            return []
+        if time.monotonic() > deadline:
+            return [f"{changelog} was never compacted"]
+        await asyncio.sleep(0.5)

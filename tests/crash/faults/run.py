@@ -8,7 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from tests.crash.faults.check import close_and_check
+from ldpstream.mechanisms.base.texts import count
+from tests.crash.faults.check import close_and_check, uncompacted
 from tests.crash.faults.devices import Devices
 from tests.crash.faults.disturb import RECOVERY_SECONDS, disturb
 from tests.crash.faults.fleet import Fleet, Place
@@ -18,6 +19,7 @@ from tests.crash.faults.result import Result, Settings
 from tests.crash.faults.surroundings import Services, surroundings
 from tests.crash.faults.watch import Counted, Heads, Scrapes
 from tests.lab import Lab
+from tests.stream.cli import spawn
 
 KEPT = 0.05
 """The share of messages that is sent after the last fault."""
@@ -86,6 +88,7 @@ async def _go(world: World, result: Result, heads: Heads, scrapes: Scrapes) -> N
     settings, fleet, devices = result.settings, world.fleet, world.devices
     fleet.run()
     await fleet.all_ready(seconds=180)
+    result.wrong += await _unreplicated(world.lab, max(1, len(world.around.nodes)))
     begun = time.monotonic()
     devices.send(share=1 - KEPT, seconds=settings.seconds)
     await disturb(world, result, heads)
@@ -98,8 +101,23 @@ async def _go(world: World, result: Result, heads: Heads, scrapes: Scrapes) -> N
     if scrapes.processes < 0.8 * (scrapes.began - scrapes.cut_off):
         result.wrong.append(f"the metrics show {scrapes.processes} processes of {scrapes.began}")
     result.checked = await close_and_check(world.lab, devices)
+    if settings.broker != "embedded":
+        # Killed workers have deleted few tombstones, and the broker compacts when it gets to it.
+        result.wrong += await uncompacted(world.lab, seconds=RECOVERY_SECONDS)
     for place in world.workers:
         await fleet.terminate(place)
+
+
+async def _unreplicated(lab: Lab, nodes: int) -> list[str]:
+    """Return the topics that not all nodes keep; `check` has to see as many nodes."""
+    said = (await asyncio.to_thread(spawn, "check", "-c", str(lab.file))).stdout.decode()
+    wrong = [] if f"{lab.broker.bootstrap}: {count(nodes, 'broker')}\n" in said else [said]
+    for config in lab.config.collections.values():
+        async with lab.admin() as admin:
+            topics = await admin.describe_topics(list(config.topics.names()))
+        kept = {one["topic"]: {len(p["replicas"]) for p in one["partitions"]} for one in topics}
+        wrong += [f"{topic}: {found} replicas" for topic, found in kept.items() if found != {nodes}]
+    return wrong
 
 
 async def _quiet(world: World, result: Result, heads: Heads, scrapes: Scrapes) -> None:
