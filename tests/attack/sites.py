@@ -19,6 +19,7 @@ async def other_sites(stand: Stand) -> Outcome:
         for server, name, path, header, expected in (
             (running, "worker, cross-site", "/api/collections", "Sec-Fetch-Site: cross-site", 403),
             (running, "worker, same-site", "/api/collections", "Sec-Fetch-Site: same-site", 403),
+            (running, "worker, metrics", "/metrics", "Sec-Fetch-Site: cross-site", 403),
             (running, "worker, by a link", "/", "Sec-Fetch-Site: cross-site", 200),
             (running, "worker, its page", "/api/collections", "Sec-Fetch-Site: same-origin", 200),
             (running, "worker, a tool", "/api/collections", "Accept: */*", 200),
@@ -32,7 +33,7 @@ async def other_sites(stand: Stand) -> Outcome:
                 found.append(f"{name}: {status}")
             if versions:
                 found.append(f"{name}: {versions}")
-    return Outcome(not found, "; ".join(found)[:200] or "9 requests answered as expected")
+    return Outcome(not found, "; ".join(found)[:200] or "10 requests answered as expected")
 
 
 async def _asked(server: Worker, path: str, header: str) -> tuple[int, str]:

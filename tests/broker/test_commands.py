@@ -1,7 +1,6 @@
 """The commands that talk to a broker: check, send, close and reset."""
 
 import asyncio
-import json
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +15,7 @@ from ldpstream.agents.state.close_orders import decode_control
 from ldpstream.mechanisms.wire.frame import decode_frame
 from tests.broker.conftest import on_kafka, on_one_broker
 from tests.broker.values import value_lines
-from tests.lab import START_MS, Lab
-from tests.ledger import WINDOW_MS
+from tests.lab import Lab
 from tests.processes import PATIENCE_SECONDS
 from tests.stream.cli import invoke, refused, spawn
 
@@ -183,37 +181,6 @@ async def test_reset_waits_for_workers_to_stop_and_deletes_state_and_orders(lab:
     assert await existing(lab) == set(topics.names()) - {topics.changelog, topics.control}
     result = await asyncio.to_thread(spawn, *command, "--yes")
     assert (result.returncode, result.stdout) == (0, b"trips had no state\n")
-
-
-@on_one_broker
-def test_the_published_final_is_what_estimate_prints(lab: Lab, tmp_path: Path):
-    """One window's reports, on one side through files, on the other through broker and worker."""
-    values = tmp_path / "values.csv"
-    values.write_text("".join(f"{START_MS + i % WINDOW_MS},{i * i % 12}\n" for i in range(5_000)))
-    file = str(lab.file)
-    reports = tmp_path / "reports.jsonl"
-    reports.write_text(
-        invoke("privatize", "-c", file, "--times", "--replay", "trips", str(values)).stdout
-    )
-    expected = json.loads(invoke("estimate", "--json", "-c", file, "trips", str(reports)).stdout)
-    assert expected["n"] == 5_000
-    with lab.worker() as worker:
-        sent = invoke(
-            "send", "-c", file, "--reports", "--replay", "--batch", "64", "trips", str(reports)
-        )
-        assert sent.stdout == "5,000 reports in 79 messages acknowledged\n"
-        until = str(START_MS + WINDOW_MS)
-        assert invoke("close", "-c", file, "--until", until, "trips").exit_code == 0
-        (final,) = asyncio.run(_until_final(lab))
-        assert worker.terminate() == 0
-    assert final == {**expected, "window": final["window"], "size": "10s"}
-
-
-async def _until_final(lab: Lab) -> list[dict[str, object]]:
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while START_MS not in (finals := await lab.finals()):  # noqa: ASYNC110 (the broker sends no event)
-            await asyncio.sleep(0.1)
-    return finals[START_MS]
 
 
 @on_kafka  # the embedded one shows no settings

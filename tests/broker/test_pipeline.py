@@ -113,26 +113,3 @@ async def test_provisional_and_final_have_different_keys_and_the_published_queri
         (final,) = (await lab.finals())[START_MS]
         assert final["linear"] == [mean]
         assert worker.metrics("ldpstream_estimate", query="linear:block") == mean["mean"]
-
-
-@on_one_broker
-async def test_closed_state_survives_a_restart(lab: Lab) -> None:
-    source = lab.collection.topics.source
-    async with lab.producer() as producer:
-        with lab.worker() as worker:
-            value = lab.frame(30, first_ms=START_MS, last_ms=START_MS + 2 * WINDOW_MS - 1)
-            await producer.send_and_wait(source, value, partition=0)
-            await lab.close(START_MS + WINDOW_MS)
-            while len(await lab.finals()) < 1:  # noqa: ASYNC110 (the broker sends no event)
-                await asyncio.sleep(0.2)
-            assert worker.terminate() == 0
-        with lab.worker() as worker:
-            at_ms = START_MS + WINDOW_MS
-            value = lab.frame(30, first_ms=at_ms, last_ms=at_ms)
-            await producer.send_and_wait(source, value, partition=3)
-            late = lab.collection.spec.frame_reports(lab.reports(4), times_ms=np.full(4, START_MS))
-            await producer.send_and_wait(source, late, partition=1)
-            await lab.close(START_MS + 2 * WINDOW_MS)
-            await lab.check_exact()
-            assert worker.terminate() == 0
-    assert len(await lab.records(lab.collection.topics.late)) == 1

@@ -12,7 +12,7 @@ from ldpstream.agents.device import Gateway, Sender
 from tests.broker.conftest import on_kafka
 from tests.brokers import Broker
 from tests.lab import START_MS, Lab
-from tests.processes import PATIENCE_SECONDS, Worker, eventually
+from tests.processes import Worker, eventually
 from tests.stream.cli import spawn
 
 pytestmark = [pytest.mark.broker, on_kafka]
@@ -27,11 +27,6 @@ precision = "1s"
 minimum = {_MINIMUM}
 window = {{ size = "1h", idle = "off" }}
 publish = {{ top = 0 }}"""
-_RECORDS: Final = _TABLE.replace(
-    "domain = { size = 12 }",
-    "domain.attributes.sex = { size = 2, probability = 0.9 }\n"
-    "domain.attributes.smokes = { size = 2, probability = 0.1 }",
-).replace("block-hadamard", "randomized-response")
 _OPEN: Final = f"start={START_MS // 3_600_000 * 3_600_000}"
 _PATH: Final = f"/estimate?{_OPEN}&end={START_MS // 3_600_000 * 3_600_000 + 3_600_000}"
 
@@ -145,36 +140,3 @@ async def test_a_killed_worker_withholds_nothing(running: Broker, tmp_path: Path
         assert (await shown(second, of=_N))["n"] == before["n"]
         await in_one_frame(lab)
         await shown(second, of=2 * _N)
-
-
-async def test_no_answer_about_an_attribute_has_fewer_reports(
-    running: Broker, tmp_path: Path
-) -> None:
-    lab = lab_of(running, tmp_path, _RECORDS)
-    lines = f"{START_MS},1,0\n".encode() * 101
-    send = ("send", "-c", str(lab.file), "city", "--times", "--replay")
-
-    async def about(worker: Worker, name: str) -> Mapping[str, Any]:
-        path = f"/api/collections/city{_PATH}&attribute={name}"
-        return await asyncio.to_thread(worker.get, path)
-
-    with lab.worker() as worker:
-        ended = await asyncio.to_thread(spawn, *send, stdin=b"time,sex,smokes\n" + lines)
-        assert ended.returncode == 0, ended.stderr.decode()
-        await eventually(
-            lambda: worker.get("/api/collections/city/status")["counted"] == 101, what="101"
-        )
-        for name in ("sex", "smokes"):
-            told = await about(worker, name)
-            assert told["withheld"]
-            assert told["of"] == 101
-        await lab.close(START_MS + 7_200_000)
-        finals: dict[int, Any] = {}
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            while not finals:
-                finals = await lab.finals()
-        (final,) = (documents[0] for documents in finals.values())
-        assert final["withheld"]
-        assert final["n"] == 101
-        told = await about(worker, "smokes")
-        assert (told["withheld"], told["waiting"]["until"]) == (True, "later")
