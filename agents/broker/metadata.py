@@ -272,10 +272,16 @@ def missing_on_topics(
     """Yield what is not permitted on those of a collection's topics that exist."""
     for field, operations in needed.items():
         name = getattr(collection.topics, field)
-        state = topics.get(name)
-        if state is not None and state.permitted is not None:
-            for operation in sorted(operations - state.permitted):
-                yield f"topic {name}: expected permission to {operation}, got none"
+        yield from missing_on_topic(name, topics.get(name), operations)
+
+
+def missing_on_topic(
+    name: str, state: TopicState | None, operations: AbstractSet[str]
+) -> Iterator[str]:
+    """Yield which of these operations are not permitted on a topic, as far as the broker says."""
+    if state is not None and state.permitted is not None:
+        for operation in sorted(operations - state.permitted):
+            yield f"topic {name}: expected permission to {operation}, got none"
 
 
 async def missing_on_group(client: AIOKafkaAdminClient, group_id: str) -> Sequence[str]:

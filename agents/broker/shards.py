@@ -19,11 +19,11 @@ from aiokafka.errors import KafkaError
 
 from ldpstream.agents.broker.clients import replication_factor
 from ldpstream.agents.broker.connections import Connections
-from ldpstream.agents.broker.metadata import count_brokers, describe
+from ldpstream.agents.broker.metadata import count_brokers, describe, missing_on_topic
 from ldpstream.agents.broker.offsets import replayed
 from ldpstream.agents.broker.producer import LastingProducer
 from ldpstream.agents.broker.refusals import not_permitted
-from ldpstream.agents.broker.topics import DELAYS_SECONDS, TopicError, create_topics
+from ldpstream.agents.broker.topics import await_topics, create_topics
 from ldpstream.agents.config import CollectionConfig, Config
 from ldpstream.agents.config.worker import Shard, is_advertised
 
@@ -39,7 +39,8 @@ _CONFIGS: Final = {
     "retention.ms": "3600000",
     "segment.ms": "600000",
 }
-_NEEDED: Final = {"read", "write"}
+ADDRESSES: Final = frozenset({"read", "write"})
+"""What a worker does with the topic of addresses."""
 
 log = logging.getLogger(__name__)
 
@@ -223,24 +224,13 @@ async def declare_addresses(
     """Create the topic if it is missing; return what is not permitted on it.
 
     Raises:
-        TopicError: if the broker refuses to create it.
+        TopicError: if the broker refuses to create it, or does not show it.
         KafkaError: if the broker does not answer.
     """
     states = await describe(client, [topic])
     if topic not in states:
-        new = NewTopic(topic, 1, replication_factor, topic_configs=_CONFIGS)
-        await create_topics(client, [new])
-        for delay_seconds in DELAYS_SECONDS:
-            await asyncio.sleep(delay_seconds)
-            states = await describe(client, [topic])
-            if topic in states:
-                break
-        else:
-            raise TopicError(f"topic {topic} was created, but the broker does not show it")
-    return missing_on_addresses(topic, states[topic].permitted)
-
-
-def missing_on_addresses(topic: str, permitted: frozenset[str] | None) -> list[str]:
-    """Return what is not permitted on the topic; empty if the broker does not say."""
-    lacking = sorted(_NEEDED - permitted) if permitted is not None else ()
-    return [f"topic {topic}: expected permission to {operation}, got none" for operation in lacking]
+        await create_topics(
+            client, [NewTopic(topic, 1, replication_factor, topic_configs=_CONFIGS)]
+        )
+        states = await await_topics(client, [topic])
+    return [*missing_on_topic(topic, states[topic], ADDRESSES)]

@@ -32,7 +32,7 @@ _UNCOMPRESSED: Final = {"compression.type": "uncompressed"}
 # setting.
 _PARTITIONS_A_REQUEST: Final = 5_000
 
-DELAYS_SECONDS: Final = (0.0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6)
+_DELAYS_SECONDS: Final = (0.0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6)
 """A broker that creates thousands of partitions, or has few cores, is slow."""
 
 
@@ -71,7 +71,7 @@ async def declare_topics(
     if not missing:
         return states
     await create_topics(client, missing)
-    states = await _await_topics(client, names, collections)
+    states = await await_topics(client, names, collections)
     # Another client, such as a sending device, may have created some of them meanwhile.
     await _check_found(client, states, collections)
     return states
@@ -190,12 +190,19 @@ def _refusals(response: Any) -> Iterator[str]:
             yield f"topic {name} cannot be created: {reason}"
 
 
-async def _await_topics(
-    client: AIOKafkaAdminClient, names: Collection[str], collections: Sequence[CollectionConfig]
+async def await_topics(
+    client: AIOKafkaAdminClient,
+    names: Collection[str],
+    collections: Sequence[CollectionConfig] = (),
 ) -> Mapping[str, TopicState]:
-    """Return the topics once all exist, with the sources' partitions if they arrive in time."""
+    """Return the topics once all exist, with the sources' partitions if they arrive in time.
+
+    Raises:
+        TopicError: if one of them does not appear.
+        KafkaError: if the broker does not answer.
+    """
     states: Mapping[str, TopicState] = {}
-    for delay_seconds in DELAYS_SECONDS:
+    for delay_seconds in _DELAYS_SECONDS:
         await asyncio.sleep(delay_seconds)
         states = await describe(client, names)
         sources = (

@@ -15,7 +15,7 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 _STEP_MS: Final = 500
 """A change of at least this much is a jump; anything less is an adjustment."""
@@ -28,23 +28,6 @@ PARTITIONS: Final = 100
 
 def _wall_ms() -> int:
     return time.time_ns() // 1_000_000
-
-
-class Clock(Protocol):
-    """A worker's times, and whether it trusts them."""
-
-    def now_ms(self) -> int:
-        """Return the time, epoch ms."""
-
-    def steady_ms(self) -> int:
-        """Return the monotonic time in ms, which setting the wall clock does not affect."""
-
-    def seconds(self) -> float:
-        """Return the monotonic time in seconds."""
-
-    @property
-    def problem(self) -> str:
-        """Why nothing may be decided by this clock, as a sentence; empty if it is right."""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from ldpstream.agents.broker.producer import LastingProducer
 from ldpstream.agents.broker.refusals import Complaints
 from ldpstream.agents.broker.traces import span
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.engine.clock import PARTITIONS, Clock
+from ldpstream.agents.engine.clock import PARTITIONS, WorkerClock
 from ldpstream.agents.engine.intake import OwnedPartition, Owner
 from ldpstream.agents.engine.isolation import run_isolated
 from ldpstream.agents.engine.metrics import Metrics
@@ -70,7 +70,7 @@ class Services:
     producer: LastingProducer
     identity: TopicIdentity
     metrics: Metrics
-    clock: Clock
+    clock: WorkerClock
     broker: BrokerWatch = field(default_factory=BrokerWatch)
     group: GroupWatch = field(default_factory=GroupWatch)
     pace: FlushPace = field(default_factory=FlushPace)

@@ -20,7 +20,7 @@ from typing import Final, Protocol
 from aiokafka import TopicPartition
 
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.engine.clock import Clock
+from ldpstream.agents.engine.clock import WorkerClock
 from ldpstream.agents.engine.isolation import isolate_errors
 from ldpstream.agents.engine.source import Batch, Outside, Session, SourceReader
 from ldpstream.agents.state.flushes import Outcome
@@ -89,7 +89,7 @@ class Intake:
     reader: SourceReader
     channel: BatchQueue
     owner: Owner
-    clock: Clock
+    clock: WorkerClock
     end_offsets: dict[int, int] = field(default_factory=dict)
     """The source's end offsets last seen, by partition."""
     _partitions: dict[int, OwnedPartition] = field(default_factory=dict, init=False)

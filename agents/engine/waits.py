@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final
 
-from ldpstream.agents.engine.clock import Clock
+from ldpstream.agents.engine.clock import WorkerClock
 from ldpstream.agents.engine.facade import Wait
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.listing import oldest_window
@@ -54,7 +54,7 @@ class WindowWaits:
         states: Mapping[int, Partition],
         owned: AbstractSet[int],
         *,
-        clock: Clock,
+        clock: WorkerClock,
     ) -> None:
         """Update `waits` once a second; `states` are those that this worker has loaded."""
         seconds, now_ms, steady_ms = clock.seconds(), clock.now_ms(), clock.steady_ms()

@@ -26,11 +26,12 @@ from ldpstream.agents.broker.metadata import (
     count_brokers,
     describe,
     missing_on_group,
+    missing_on_topic,
     missing_on_topics,
 )
 from ldpstream.agents.broker.offsets import end_offsets
 from ldpstream.agents.broker.refusals import NO_COORDINATOR, explain
-from ldpstream.agents.broker.shards import missing_on_addresses
+from ldpstream.agents.broker.shards import ADDRESSES
 from ldpstream.agents.broker.topic_settings import (
     broker_settings,
     dates_arrivals,
@@ -201,7 +202,7 @@ async def _check_addresses(admin: AIOKafkaAdminClient, worker: WorkerConfig) -> 
         click.echo(f"{topic}: missing; a worker creates it, 1 partition")
         return []
     click.echo(f"{topic}: {count(state.partitions, 'partition')}")
-    return missing_on_addresses(topic, state.permitted)
+    return [*missing_on_topic(topic, state, ADDRESSES)]
 
 
 async def _check_windows(

@@ -87,7 +87,7 @@ async def test_a_source_that_somebody_else_creates_meanwhile_is_checked(
         return answers.pop(0) if len(answers) > 1 else answers[0]
 
     monkeypatch.setattr(declare, "describe", describe)
-    monkeypatch.setattr(declare, "DELAYS_SECONDS", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(declare, "_DELAYS_SECONDS", (0.0, 0.0, 0.0))
     client = Client(KafkaError)
     there = {name: TopicState(2, None) for name in collection.topics.names()}
     few = there | {collection.topics.source: TopicState(1, None)}
