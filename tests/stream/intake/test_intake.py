@@ -1,34 +1,21 @@
-"""Whatever a channel loses, repeats or delays, every message is ingested once and in order."""
+"""What an intake takes from its reader: when it waits, what it refuses, and when things arrived.
+
+`tests.stream.simulation.intake` shows that whatever a channel loses or repeats, and retention
+deletes, every message is ingested once and in order.
+"""
 
 import random
 
 import numpy as np
 import pytest
 
-from ldpstream.agents.engine.source import Batch, Outside
+from ldpstream.agents.engine.source import Outside
 from ldpstream.agents.state.batch import Dates
-from tests.soak import seeds
-from tests.stream.untrusted_stream import Broker
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("seed", seeds(20, soak=2_000))
-def test_every_message_is_ingested_once(seed: int) -> None:
-    broker = Broker(random.Random(seed), size=200)
-    for _ in range(400):
-        broker.step()
-    broker.source.end = broker.size
-    broker.state.full = False
-    for _ in range(60):
-        broker.now += 0.5
-        broker.read()
-    assert broker.state.offsets == broker.source.offsets
-    assert broker.state.next == broker.size
-    assert not broker.failures
+from tests.stream.intake_stream import Broker
 
 
 def test_a_full_partition_makes_its_reader_wait_and_nothing_is_read_twice() -> None:
-    broker = Broker(random.Random(0), size=100, existing=1.0)
+    broker = Broker(random.Random(0), size=100)
     broker.source.most = 10
     broker.source.end = 100
     broker.state.full = True
@@ -44,40 +31,6 @@ def test_a_full_partition_makes_its_reader_wait_and_nothing_is_read_twice() -> N
         broker.read()
     assert broker.state.offsets == broker.source.offsets
     assert broker.held.session is session
-
-
-def test_batches_that_were_lost_are_counted_after_the_next_tick() -> None:
-    broker = Broker(random.Random(0), size=100, existing=1.0)
-    broker.source.end = 100
-    broker.source.read()
-    broker.channel.items.clear()
-    session = broker.held.session
-    broker.look()
-    while broker.state.next < 100:
-        broker.read()
-    assert broker.state.offsets == broker.source.offsets
-    assert broker.held.session is session
-
-
-def test_a_batch_above_the_next_offset_is_not_taken() -> None:
-    broker = Broker(random.Random(0), size=100, existing=1.0)
-    broker.source.end, session = 100, broker.held.session
-    assert session is not None
-    session.give(Batch(partition=0, start=5, stop=6, end=100, records=[(5, b"x")]))
-    broker.take()
-    assert broker.held.session is not session
-    while broker.state.next < 100:
-        broker.read()
-    assert broker.state.offsets == broker.source.offsets
-
-
-def test_offsets_that_retention_deleted_are_skipped_and_counted() -> None:
-    broker = Broker(random.Random(0), size=50, existing=1.0)
-    broker.source.end, broker.source.begins = 50, 10
-    while broker.state.next < 50:
-        broker.read()
-    assert (broker.state.lost, broker.state.offsets) == (10, list(range(10, 50)))
-    assert not broker.failures
 
 
 def test_a_log_that_begins_again_is_refused() -> None:

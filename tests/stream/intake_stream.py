@@ -1,4 +1,4 @@
-"""A source with holes, read through an untrusted channel, and a record of what is ingested."""
+"""A source with holes, read by an intake, and a record of what is ingested."""
 
 import random
 from collections.abc import Sequence
@@ -26,7 +26,6 @@ class Ingested:
     partition: int = 0
     next: int = 0
     offsets: list[int] = field(default_factory=list)
-    lost: int = 0
     full: bool = False
     probes: list[int] = field(default_factory=list)
     arrived: Arrivals | None = None
@@ -44,12 +43,6 @@ class Ingested:
         self.next = max(self.next, offset)
         if end == offset and asked_ms is not None:
             self.probes.append(asked_ms)
-
-    def skip_to(self, offset: int, *, now_ms: int) -> int:
-        lost = offset - self.next
-        self.lost += lost
-        self.next = offset
-        return lost
 
     def interrupted(self) -> None:
         self.probes.clear()
@@ -102,7 +95,7 @@ class Log:
 
 
 class Broker:
-    """One partition under an intake; whatever may go wrong is a step."""
+    """One partition under an intake."""
 
     wall_ms: int | None = None
     """The wall clock; None means that it shows `now`."""
@@ -126,19 +119,6 @@ class Broker:
         self.intake = Intake(city, self.source.reader, self.channel, self.owner, self.clock)
         self.intake.begin(self.held)
 
-    def step(self) -> None:
-        acts = ("produce", "ask", "answer", "poll", "take", "take", "look", "wait", "spill", "fill")
-        getattr(self, self.rng.choice(acts))()
-
-    def produce(self) -> None:
-        self.source.end = min(self.size, self.source.end + self.rng.randint(1, 20))
-
-    def ask(self) -> None:
-        self.source.client.ask(self.source.partition)
-
-    def answer(self) -> None:
-        self.source.client.answer(self.source.partition)
-
     def poll(self) -> None:
         run_now(self.source.reader.poll())
 
@@ -148,16 +128,6 @@ class Broker:
 
     def look(self) -> None:
         self.intake.resume_reading(self.held)
-
-    def wait(self) -> None:
-        self.now += self.rng.choice([0.1, 0.6, 2.0])
-
-    def spill(self) -> None:
-        items = self.channel.items
-        items[:] = self.rng.choice([[], items[1:], items[:1] + items, items + items[:1]])
-
-    def fill(self) -> None:
-        self.state.full = self.rng.random() < 0.5
 
     def read(self) -> None:
         """Fetch once, and take everything at once."""
