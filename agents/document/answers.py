@@ -65,6 +65,9 @@ class DomainShape(Part):
         description="For numbers: both ends of each dimension, which has `shape` bins; else null"
     )
     rounded: bool = Field(description="Whether numbers are rounded at random to the edges of bins")
+    blocks: int = Field(
+        default=0, description="Blocks that reports disclose, which a change can list; 0: none"
+    )
 
 
 class Attribute(Part):

@@ -7,7 +7,7 @@ from typing import Any
 
 from ldpstream.agents.broker.shards import Elsewhere
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.config.query.capabilities import supports_likelihood
+from ldpstream.agents.config.query.capabilities import disclosed_blocks, supports_likelihood
 from ldpstream.agents.config.query.options import KEYS
 from ldpstream.agents.config.tables import PublishedQueries
 from ldpstream.agents.document.answers import (
@@ -30,11 +30,9 @@ from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import NEVER, WindowSpec
 from ldpstream.mechanisms.base.times import EARLIEST_MS, LATEST_MS, format_time
 from ldpstream.mechanisms.domains.attributes import Attributes
-from ldpstream.mechanisms.domains.parse import (
-    Domain,
-)
 from ldpstream.mechanisms.domains.queries import Linear, Subset
 from ldpstream.mechanisms.exact.entropy import WORD
+from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 
 def describe_collection(collection: Described) -> Collection:
@@ -45,7 +43,7 @@ def describe_collection(collection: Described) -> Collection:
         fingerprint=config.spec.fingerprint.hex(),
         mechanism=config.spec.mechanism.id,
         values=config.spec.domain.estimated.size,
-        domain=_domain(config.spec.domain.estimated),
+        domain=_domain(config.spec),
         privacy=config.privacy,
         topic=config.topics.source,
         precision_ms=config.spec.precision_ms,
@@ -79,7 +77,7 @@ def _attributes(config: CollectionConfig) -> list[Attribute]:
             mechanism=attribute.mechanism.id,
             probability=probability / WORD,
             values=attribute.domain.estimated.size,
-            domain=_domain(attribute.domain.estimated),
+            domain=_domain(attribute),
             likelihood=supports_likelihood(attribute),
             **{key: _configured(getattr(config.options.about(name), key)) for key in published},
         )
@@ -119,13 +117,15 @@ def _windows(window: WindowSpec) -> Windows:
     )
 
 
-def _domain(domain: Domain) -> DomainShape:
+def _domain(spec: CollectionSpec) -> DomainShape:
+    domain, blocks = spec.domain.estimated, disclosed_blocks(spec)
     return DomainShape(
         kind=domain.kind,
         shape=list(domain.shape),
         ordered=domain.ordered,
         intervals=[[axis.low, axis.high] for axis in domain.axes] or None,
         rounded=domain.rounded,
+        blocks=0 if blocks is None or blocks.count < 2 else blocks.count,
     )
 
 

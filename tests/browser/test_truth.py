@@ -257,7 +257,8 @@ async def test_change_is_judged_of_the_population_and_missed_by_no_added_half_wi
     await expect(row.filter(has_text="districts")).to_contain_text("no difference shown")
     await open_view(page, url, "districts", "values", newest)
     await expect(page.locator("#values-sum")).to_contain_text("No difference is shown for any")
-    await expect(page.locator("#bounds")).to_contain_text("of the population, with sampling error")
+    note = page.locator("#compared-note")
+    await expect(note).to_contain_text("Of the population, with sampling error")
 
 
 async def test_a_span_dragged_on_the_strip_tells_what_single_windows_do_not(

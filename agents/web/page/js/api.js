@@ -6,6 +6,7 @@ import { noteDate } from "./shell/clock.js";
 
 const TOKEN_KEY = "ldpstream.token";
 const PATIENCE_MS = 60000;
+export const GONE = 410;
 
 /** A refusal: the HTTP status and the worker's own words. */
 export class AnswerError extends Error {
@@ -114,6 +115,18 @@ export async function ask(path) {
     clearTimeout(timer);
   }
 }
+
+/**
+ * Ask about a span that may have expired.
+ *
+ * @param {string} path
+ * @returns {Promise<any>} null if it has.
+ */
+export const askKept = (path) =>
+  ask(path).catch((error) => {
+    if (error instanceof AnswerError && error.status === GONE) return null;
+    throw error;
+  });
 
 /** @returns {string} The path of the first document that the view asked for; empty before. */
 export const askedFirst = () => askedDocument;

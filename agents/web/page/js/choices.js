@@ -1,6 +1,6 @@
 // The user's choices, kept in the URL so that they can be shared and survive a reload.
 
-/** @typedef {"collection" | "attribute" | "window" | "view" | "top" | "method" | "last" | "measure" | "zoom" | "compare" | "lines" | "search" | "sort"} Name */
+/** @typedef {"collection" | "attribute" | "window" | "view" | "top" | "method" | "last" | "measure" | "zoom" | "compare" | "lines" | "search" | "sort" | "devices"} Name */
 
 /** @returns {URLSearchParams} */
 function kept() {

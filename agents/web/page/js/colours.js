@@ -22,6 +22,24 @@ const STOPS = {
   ],
 };
 const STEPS = 256;
+const LEAST = 0.3; // Of a colour, to be told from the ground.
+
+/**
+ * A colour from one for less through the ground to one for more.
+ *
+ * @param {number} part -1 to 1.
+ * @param {Record<"less" | "ground" | "more", string>} names Of colours of the page.
+ * @param {(name: string) => string} colour
+ */
+export function divergingColour(part, { less, ground, more }, colour) {
+  const ends = [ground, part < 0 ? less : more].map(colour);
+  const [from, to] = ends.map((one) => one.match(/\d+/g) ?? []);
+  const much = part === 0 ? 0 : LEAST + (1 - LEAST) * Math.min(1, Math.abs(part));
+  const mixed = from.map((one, at) =>
+    Math.round(Number(one) + much * (Number(to[at]) - Number(one))),
+  );
+  return `rgb(${mixed.slice(0, 3).join(", ")})`;
+}
 
 /**
  * Return 256 colours as bytes, four each.

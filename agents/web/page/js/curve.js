@@ -15,7 +15,7 @@ import { along, pointAt } from "./charts/tooltip.js";
 /** @typedef {import("./types.js").QuantileEntry} QuantileEntry */
 /** @typedef {import("./types.js").Shown} Shown */
 /** @typedef {{title: string, x: number[], ranges: import("./types.js").RangeEntry[], quantiles: QuantileEntry[], domain: Domain, before: Before | null}} Curve */
-/** @typedef {{name: string, ranges: import("./types.js").RangeEntry[], changes: import("./views/changes.js").Told[]}} Before Another window, and the changes of quantiles since it, by `p`. */
+/** @typedef {{name: string, ranges: import("./types.js").RangeEntry[], changed: string}} Before Another window, and what changed since. */
 
 const TALL = 360; // Pixels.
 
@@ -39,13 +39,14 @@ export function placesOf(size, most) {
  * @param {Shown} shown
  * @param {number[]} places
  * @param {[string, string][]} more
+ * @param {typeof ask} [asking]
  * @returns {Promise<Estimate>}
  */
-export function askCurve({ collection, window }, places, more) {
+export function askCurve({ collection, window }, places, more, asking = ask) {
   const { name, domain } = collection;
   /** @type {[string, string][]} */
   const ranges = places.map((place) => ["range", rangeUpTo(domain, place)]);
-  return ask(estimatePath(name, window.window, [["top", "0"], ...more, ...ranges]));
+  return asking(estimatePath(name, window.window, [["top", "0"], ...more, ...ranges]));
 }
 
 /**
@@ -115,7 +116,6 @@ export function drawCurve(name, title, domain, places, estimate, bounded = false
     /** @type {HTMLTableElement} */ (element(`${name}-quantile-rows`)),
     quantiles,
     domain,
-    before?.changes,
   );
   curves.set(host, { title, x, ranges, quantiles, domain, before });
   pointAt(host, pointedOf(host, x));

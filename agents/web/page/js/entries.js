@@ -8,23 +8,13 @@ import {
   scaleOf,
   scaleTicks,
 } from "./bars.js";
-import {
-  countText,
-  decimalsFor,
-  labelText,
-  meanText,
-  percentText,
-  pointsText,
-  UNDEFINED,
-} from "./format.js";
+import { countText, decimalsFor, labelText, meanText, percentText, pointsText } from "./format.js";
 import { changeCell } from "./views/changes.js";
 import { fillTable, number } from "./table.js";
-import { quantileTitle } from "./series.js";
 
 /** @typedef {import("./types.js").Entry} Entry */
 /** @typedef {import("./types.js").MeanEntry} MeanEntry */
 /** @typedef {import("./types.js").QuantileEntry} QuantileEntry */
-/** @typedef {import("./views/changes.js").Told} Told */
 /** @typedef {import("./table.js").Column} Column */
 /** @typedef {import("./table.js").Child} Child */
 
@@ -97,15 +87,13 @@ export function fillEntries(table, what, rows, final, changes = null, nameOf = (
  * @param {HTMLTableElement} table
  * @param {MeanEntry[]} means
  * @param {boolean} final
- * @param {Told[]} told Changes since another window, if any.
  */
-export function fillMeans(table, means, final, told) {
+export function fillMeans(table, means, final) {
   fillTable(
     table,
     [
       { title: "mean of", kind: "name" },
       ...boundedColumns("mean"),
-      ...(told.length ? [{ title: "change", kind: /** @type {const} */ ("change") }] : []),
       { title: "total", kind: "more" },
     ],
     means.map(({ name, mean, total, low, high }) => {
@@ -115,24 +103,10 @@ export function fillMeans(table, means, final, told) {
       return [
         name,
         ...boundedCells(whisker, inUnit, scaleOf([whisker]), final),
-        ...changeCells(told, `Mean ${name}`),
         number(countText(total), total),
       ];
     }),
   );
-}
-
-/**
- * The cell of a change; none if nothing is compared.
- *
- * @param {Told[]} told
- * @param {string} name
- * @returns {Child[]}
- */
-function changeCells(told, name) {
-  if (told.length === 0) return [];
-  const one = told.find((other) => other.name === name);
-  return [one ? changeCell(one.change, one.textOf, one.unit) : UNDEFINED];
 }
 
 /**
@@ -141,9 +115,8 @@ function changeCells(told, name) {
  * @param {HTMLTableElement} table
  * @param {QuantileEntry[]} quantiles
  * @param {import("./types.js").Domain} domain
- * @param {Told[]} [told] Changes since another window, if any.
  */
-export function fillQuantiles(table, quantiles, domain, told = []) {
+export function fillQuantiles(table, quantiles, domain) {
   fillTable(
     table,
     [
@@ -151,12 +124,10 @@ export function fillQuantiles(table, quantiles, domain, told = []) {
       { title: "value" },
       { title: "low" },
       { title: "high" },
-      ...(told.length ? [{ title: "change" }] : []),
     ],
     quantiles.map(({ p, value, low, high }) => [
       number(`${Number((100 * p).toPrecision(6))}%`, p),
       ...[value, low, high].map((label) => labelText(label, domain)),
-      ...changeCells(told, quantileTitle(p)),
     ]),
   );
 }

@@ -32,7 +32,7 @@ function hideEstimates(hidden) {
 
 /** Hide the numbers, which belong to another collection. */
 export function forgetFacts() {
-  for (const id of ["facts", "strip-part", "withheld", "lost", "waits", "downloads"]) {
+  for (const id of ["facts", "strip-part", "withheld", "lost", "waits", "downloads", "compared"]) {
     element(id).hidden = true;
   }
   forgetProof();

@@ -1,7 +1,7 @@
 // The page: reads the choices, fetches the data, and lets a view draw them.
 
 import { noteAnswer, sinceText, startAge } from "./shell/age.js";
-import { ask, AnswerError, beginAsking } from "./api.js";
+import { ask, AnswerError, beginAsking, GONE } from "./api.js";
 import { aboutAttribute } from "./attributes.js";
 import { isOffered, methodFor } from "./bounds.js";
 import { cdfView } from "./views/cdf-view.js";
@@ -26,13 +26,14 @@ import { startTime, timeView } from "./views/time-view.js";
 import { showTokenForm, startTokenForm } from "./shell/token-form.js";
 import { refreshTip, startTooltip } from "./charts/tooltip.js";
 import { offersAreas, startSearch, valuesView } from "./views/values-view.js";
+import { askChange } from "./views/changes.js";
+import { drawCompared, startCompared } from "./views/compared.js";
 import { comparedWindow, pickWindow, startWindows, windowsOf } from "./windows.js";
 
 /** @typedef {import("./types.js").Collection} Collection */
 /** @typedef {import("./types.js").Shown} Shown */
 /** @typedef {import("./types.js").WindowState} WindowState */
 
-const GONE = 410;
 const REST_MS = 2000;
 const LISTS = /** @type {const} */ (["top", "method", "measure"]); // With fixed options.
 // A collection opens on the first that fits: what single cells of a grid or bins of a line have is noise.
@@ -125,20 +126,21 @@ async function refresh(current) {
     drawPrivacy(collection);
     return;
   }
+  const method = methodFor(collection, window, chosen("method"));
+  const compared = compares ? comparedWindow(windows, window) : undefined;
+  const change = compared
+    ? askChange(collection, window.window, compared.window, method)
+    : Promise.resolve(null);
   /** @type {Shown} */
-  const shown = {
-    collection,
-    windows,
-    window,
-    compared: compares ? comparedWindow(windows, window) : undefined,
-    status,
-    method: methodFor(collection, window, chosen("method")),
-  };
+  const shown = { collection, windows, window, compared, change, status, method };
   say(element("waiting"), "Asking the worker for the numbers of this window.");
   element("waiting").hidden = !element("facts").hidden;
   drawStrip(shown);
   beginAsking();
-  const estimate = await view.update(shown, current);
+  const [estimate] = await Promise.all([
+    view.update(shown, current),
+    drawCompared(shown, view.id, current),
+  ]);
   if (!current()) return;
   drawFacts(shown, estimate);
   drawHealth(shown, view.id);
@@ -291,6 +293,7 @@ function start() {
   startPause(changed);
   startTime(changed);
   startSearch(changed);
+  startCompared(changed);
   startTooltip();
   startSharing();
   startKeys();

@@ -102,6 +102,7 @@
  * @property {string} [estimand]
  * @property {number} [confidence]
  * @property {"different" | "fresh" | "held"} [devices]
+ * @property {string} [method]
  * @property {number} [family]
  * @property {number} [told]
  * @property {(ChangeEntry & {value: Label})[]} [values]
@@ -131,6 +132,7 @@
  * @property {boolean} ordered
  * @property {[number, number][] | null} intervals
  * @property {boolean} rounded
+ * @property {number} [blocks] How many reports disclose, if any.
  * @property {Domain[]} [parts] Of a pair of attributes.
  * @property {Record<string, string>} [value_labels] What people read in place of labels.
  * @property {string | null} [unit]
@@ -186,6 +188,7 @@
  * @property {{fingerprint: string}[]} accepted Earlier specs.
  * @property {string} [attribute] The current attribute, with its domain and mechanism above.
  * @property {boolean} ready
+ * @property {string[] | null} [block_names]
  * @property {string | null} [title] What people call it.
  * @property {string | null} [unit]
  * @property {Record<string, string>} [value_labels]
@@ -201,6 +204,7 @@
  * @property {WindowState[]} windows Oldest first.
  * @property {WindowState} window The window that is shown.
  * @property {WindowState} [compared] The window that it is compared with.
+ * @property {Promise<ChangeAnswer | null>} change Since that window.
  * @property {Status} status
  * @property {string} method The method of its bounds, as chosen or by default.
  */

@@ -1,12 +1,13 @@
 // The cumulative distribution in one ordered dimension, and its quantiles, with bounds.
 
+import { askKept } from "../api.js";
 import { boundsText, methodFor } from "../bounds.js";
 import { chosen } from "../choices.js";
 import { askCurve, drawCurve, placesOf } from "../curve.js";
 import { element, say } from "../dom.js";
 import { spanTextUtc } from "../format.js";
 import { quantileOptions } from "../series.js";
-import { askChange, changeBoundsText, changedText, changesIn } from "./changes.js";
+import { changedText, changesIn } from "./changes.js";
 import { saidOf } from "./first.js";
 import { updateLikelihood } from "./likelihood.js";
 
@@ -45,7 +46,7 @@ async function update(shown, current) {
         "Band: the share of reports up to a value" +
         `${places.length < size ? `, drawn between ${places.length} of them` : ""}. ` +
         "Bars across: the value of a quantile." +
-        (before ? ` Dashed: ${before.name}. ${before.said}` : ""),
+        (before?.ranges.length ? ` Dashed: ${before.name}.` : ""),
     );
     drawCurve("cdf", "cumulative distribution", domain, places, estimate, false, before);
     const { said, bounds } = saidOf({ quantiles: estimate.quantiles }, domain);
@@ -64,27 +65,20 @@ const togetherOf = ({ collection, method }) => [
 ];
 
 /**
- * The curve of the compared window, and what has changed since.
+ * The curve of the compared window, and in a sentence what has changed since.
  *
  * @param {Shown} shown
  * @param {number[]} places
  */
 async function beforeOf(shown, places) {
-  const { collection, window, compared } = shown;
+  const { collection, compared } = shown;
   if (!compared) return null;
   const method = methodFor(collection, compared, chosen("method"));
   const then = { ...shown, window: compared, method };
   const [curve, answer] = await Promise.all([
-    askCurve(then, places, togetherOf(then)),
-    askChange(collection, window.window, compared.window, shown.method),
+    askCurve(then, places, togetherOf(then), askKept),
+    shown.change,
   ]);
-  if (curve.withheld) return null;
-  const changes = answer.withheld ? [] : changesIn(answer, collection);
-  return {
-    name: spanTextUtc(compared.window),
-    ranges: curve.ranges ?? [],
-    changes,
-    changed: changedText(answer, changes),
-    said: answer.withheld ? "" : changeBoundsText(answer),
-  };
+  const changed = changedText(answer, answer ? changesIn(answer, collection) : []);
+  return { name: spanTextUtc(compared.window), ranges: curve?.ranges ?? [], changed };
 }

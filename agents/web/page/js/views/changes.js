@@ -1,9 +1,11 @@
 // What has changed between two spans, as the worker judges it, and the leading value.
 
-import { ask, estimatePath } from "../api.js";
+import { askKept, estimatePath } from "../api.js";
 import { labelOf, numberOf } from "../axis.js";
+import { chosen } from "../choices.js";
 import { figure, make } from "../dom.js";
 import {
+  areaText,
   countText,
   decimalsFor,
   labelText,
@@ -19,10 +21,12 @@ import { quantileOptions, quantileTitle } from "../series.js";
 /** @typedef {import("../types.js").Span} Span */
 /** @typedef {import("../types.js").ValueEntry} ValueEntry */
 /** @typedef {{value: number, low: number, high: number, told: "rose" | "fell" | null}} Change */
-/** @typedef {{name: string, change: Change, textOf: (difference: number) => string, unit: string}} Told */
+/** @typedef {{key: string | number, name: string, change: Change, textOf: (difference: number) => string, unit: string, was: string, now: string}} Told */
 
 const MOST_NAMED = 3;
 const MOST_VALUES = 1000; // With more, those that differ most are listed.
+const MOST_QUERIES = 100; // That a worker takes.
+const PARTS = 8; // Of each side of a map without blocks.
 
 /**
  * Ask how the population has changed: bounds are of the differences, all of one answer at once.
@@ -33,45 +37,108 @@ const MOST_VALUES = 1000; // With more, those that differ most are listed.
  * @param {string} method
  * @returns {Promise<ChangeAnswer>}
  */
-export function askChange(collection, span, before, method) {
+export async function askChange(collection, span, before, method) {
+  const { domain, values, ranges } = collection;
+  const many = domain.ordered ? "0" : "20"; // Single places of a map have the most noise.
+  const parts = partsOf(domain).map(({ text }) => text);
+  const asked = parts.length ? [...ranges, ...parts].slice(0, MOST_QUERIES) : [];
   /** @type {[string, string][]} */
   const options = [
     ["before_start", before.start],
     ["before_end", before.end],
-    ["top", collection.values <= MOST_VALUES ? "all" : "20"],
+    ["top", values <= MOST_VALUES && !parts.length ? "all" : many],
     ["method", method.startsWith("profile") ? "padded" : method], // Profile bounds are single.
     ...quantileOptions(collection),
+    ...asked.map((text) => /** @type {[string, string]} */ (["range", text])),
   ];
-  return ask(estimatePath(collection.name, span, options, "change"));
+  if (domain.blocks) options.push(["blocks", "true"]);
+  if (chosen("devices")) options.push(["devices", chosen("devices")]);
+  const answer = await askKept(estimatePath(collection.name, span, options, "change"));
+  if (answer) return answer;
+  const side = { n: 0, final: true, withheld: true };
+  const [then, now] = [before, span].map((window) => ({ ...side, window }));
+  const reason = "a part of the span to compare with has expired";
+  return { before: then, after: now, withheld: true, reason };
 }
 
 /**
- * All that an answer judges, by the titles of series: values, ranges, quantiles and means.
+ * A map without blocks in parts of equal size: a change of single places is hardly ever told.
+ *
+ * @param {import("../types.js").Domain} domain
+ * @returns {{text: string, box: number[][]}[]} As ranges, and by places; empty for other domains.
+ */
+export function partsOf(domain) {
+  if (!domain.ordered || domain.shape.length !== 2 || domain.blocks) return [];
+  const sides = domain.shape.map((size, axis) => {
+    const count = Math.min(PARTS, size);
+    return Array.from({ length: count }, (_, at) => {
+      const ends = [Math.round((at * size) / count), Math.round(((at + 1) * size) / count) - 1];
+      const [first, last] = ends.map((place) => labelOf(domain, axis, place));
+      return { text: `${numberOf(first, "low")}..${numberOf(last, "high")}`, ends };
+    });
+  });
+  return sides[0].flatMap((down) =>
+    sides[1].map((across) => ({
+      text: `${down.text},${across.text}`,
+      box: [down.ends, across.ends],
+    })),
+  );
+}
+
+/**
+ * All that an answer judges, by the titles of series: ranges, blocks, quantiles, means and values.
  *
  * @param {ChangeAnswer} answer
- * @param {Collection} collection
+ * @param {Pick<Collection, "domain" | "block_names">} collection
  * @returns {Told[]} Without what is undefined.
  */
-export function changesIn({ values = [], ranges = [], quantiles = [], linear = [] }, { domain }) {
+export function changesIn(
+  { values = [], blocks = [], ranges = [], quantiles = [], linear = [] },
+  { domain, block_names },
+) {
   const size = stepOf(domain);
+  const parts = new Set(partsOf(domain).map(({ text }) => text));
+  /** @param {string} name */
+  const rangeName = (name) => (parts.has(name) ? areaText({ name, box: [] }) : name);
   const all = [
-    ...ranges.map((one) => ({ ...one, name: one.name, unit: " points" })),
-    ...quantiles.map(({ p, steps, low, high, told }) => {
+    ...ranges.map((one) => ({
+      ...one,
+      key: one.name,
+      name: rangeName(one.name),
+      unit: " points",
+    })),
+    ...blocks.map((one) => ({
+      ...one,
+      key: one.block,
+      name: block_names?.[one.block] ?? one.name ?? `Block ${one.block}`,
+      unit: " points",
+    })),
+    ...quantiles.map(({ p, before, after, steps, low, high, told }) => {
       const [change, from, to] = [steps, low, high].map((one) =>
         one === null ? null : one * size,
       );
-      return { name: quantileTitle(p), change, low: from, high: to, told, unit: "" };
+      const ends = { before, after, low: from, high: to };
+      return { key: "", name: quantileTitle(p), change, ...ends, told, unit: "" };
     }),
-    ...linear.map((one) => ({ ...one, name: `Mean ${one.name}`, unit: "" })),
-    ...values.map((one) => ({ ...one, name: labelText(one.value, domain), unit: " points" })),
+    ...linear.map((one) => ({ ...one, key: "", name: `Mean ${one.name}`, unit: "" })),
+    ...values.map((one) => ({
+      ...one,
+      key: "",
+      name: labelText(one.value, domain),
+      unit: " points",
+    })),
   ];
-  return all.flatMap(({ name, change: value, low, high, told, unit }) => {
+  return all.flatMap(({ key, name, before, after, change: value, low, high, told, unit }) => {
     if (value === null || low === null || high === null) return [];
     const decimals = decimalsFor([{ low, high }]);
     /** @param {number} one */
     const textOf = (one) =>
       unit ? pointsText(one, decimals) : `${one > 0 ? "+" : ""}${tickText(one, "", 3)}`;
-    return [{ name, change: { value, low, high, told }, textOf, unit }];
+    const [was, now] = [before, after].map((one) => {
+      if (typeof one !== "number") return labelText(one, domain);
+      return unit ? percentText(Math.min(1, Math.max(0, one)), decimals) : tickText(one, "", 4);
+    });
+    return [{ key, name, change: { value, low, high, told }, textOf, unit, was, now }];
   });
 }
 
@@ -128,19 +195,6 @@ export function changedText(answer, told) {
   const others = rest ? `; no difference is shown for the other ${many}` : "";
   return `${said.filter(Boolean).join(", ")}${others}.`;
 }
-
-/** @type {Record<string, string>} What is assumed of the devices of two spans. */
-const DEVICES = {
-  different: "no device reports in both",
-  fresh: "a device may report in both, with other noise",
-  held: "a device may send the same noise in both, so that distances add up",
-};
-
-/** @param {ChangeAnswer} answer What its bounds are. */
-export const changeBoundsText = ({ before, estimand, devices }) =>
-  `Changes since ${spanTextUtc(before.span ?? before.window)} are of the ${estimand}, with sampling ` +
-  `error, and their bounds hold for all of them together (${DEVICES[devices ?? "fresh"]}). ` +
-  "“No difference shown” is no proof that there is none.";
 
 /**
  * Name the leading value, but only if its lower bound is above all others' upper bounds.

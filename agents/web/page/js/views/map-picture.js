@@ -3,34 +3,42 @@
 
 import { numberOf } from "../axis.js";
 import { scaleOfColours } from "../colours.js";
-import { numberText, percentText } from "../format.js";
+import { numberText } from "../format.js";
 import { colour, isDark } from "../theme.js";
 
 /** @typedef {import("../types.js").AreaEntry} AreaEntry */
 /** @typedef {import("../types.js").Label} Label */
 /** @typedef {{row: number, column: number, rows: number, columns: number}} View */
 /**
- * @typedef {object} Picture
+ * @typedef {object} Painted What areas show.
  * @property {AreaEntry[]} areas
+ * @property {() => (area: AreaEntry) => string} paint The colour of each in the current theme.
+ * @property {(area: AreaEntry) => boolean} hatched
+ * @property {(area: AreaEntry) => string} written On an area of its own; empty for nothing.
+ * @property {{title: string, unsure: string, ticks: string[], paint: () => (at: number) => string}} legend
+ *   Colours are those at 0 to 1.
+ * @property {(area: AreaEntry) => import("../charts/tooltip.js").Row[]} rows What is told of an area.
+ */
+/**
+ * @typedef {object} Grid Where they are.
  * @property {Int32Array} owner The innermost area of each place.
  * @property {Int32Array} block The block of each place.
  * @property {[number, number]} shape
  * @property {import("../types.js").Domain} domain
  * @property {View} view
- * @property {[number, number]} range Shares per place at the ends of the colours.
  * @property {(axis: number, place: number) => Label} label
  */
+/** @typedef {Painted & Grid} Picture */
 
 export const MARGIN = { left: 46, right: 10, top: 8, bottom: 40 };
 const LEAST_WIDTH = 58; // Of a block, to write its share in it.
 const LEAST_HEIGHT = 24;
-const LEAST_SHARE = 0.0005; // Less would be written as 0.0%.
 
 /** @param {AreaEntry} area Returns its part outside of the areas in it, or all of it. */
 export const restOf = (area) => area.rest ?? area;
 
 /** @param {AreaEntry} area */
-function perPlace(area) {
+export function perPlace(area) {
   const { share, values } = restOf(area);
   return share === null || values === 0 ? null : share / values;
 }
@@ -131,10 +139,9 @@ export function drawPicture(canvas, picture) {
  * @param {Place} x
  * @param {Place} y
  */
-function fillAreas(pen, { areas, owner, shape, view, range }, x, y) {
-  const paint = painter(range);
-  const colours = areas.map((area) => paint(perPlace(area)));
-  const unsure = areas.map(mayBeNone);
+function fillAreas(pen, { areas, owner, shape, view, paint, hatched }, x, y) {
+  const colours = areas.map(paint());
+  const unsure = areas.map(hatched);
   const hatch = hatching(pen, colour("faint"));
   for (let row = view.row; row < view.row + view.rows; row += 1) {
     const first = row * shape[1];
@@ -190,13 +197,14 @@ function drawLines(pen, { owner, block, shape, view }, x, y) {
  * @param {Place} x
  * @param {Place} y
  */
-function writeShares(pen, { areas, view, range }, x, y) {
-  const paint = painter(range);
+function writeShares(pen, { areas, view, paint, written }, x, y) {
+  const colourOf = paint();
   pen.font = "600 12px system-ui, sans-serif";
   pen.textAlign = "left";
   pen.textBaseline = "top";
   for (const area of areas) {
-    if (area.inside !== null || !area.box || (area.share ?? 0) < LEAST_SHARE) continue;
+    const text = written(area);
+    if (area.inside !== null || !area.box || !text) continue;
     const [[top, bottom], [left, right]] = area.box;
     const [low, high] = [
       Math.max(left, view.column),
@@ -204,13 +212,13 @@ function writeShares(pen, { areas, view, range }, x, y) {
     ];
     const room = x(high) - x(low) >= LEAST_WIDTH && y(bottom + 1) - y(top) >= LEAST_HEIGHT;
     if (!room || top < view.row || bottom >= view.row + view.rows) continue;
-    const ground = paint(perPlace(area));
+    const ground = colourOf(area);
     pen.strokeStyle = ground;
     pen.lineWidth = 4;
     pen.fillStyle = inkOn(ground);
     // Outlined in the ground's colour, in case an area lies below.
-    pen.strokeText(percentText(area.share, 1), x(low) + 5, y(top) + 5);
-    pen.fillText(percentText(area.share, 1), x(low) + 5, y(top) + 5);
+    pen.strokeText(text, x(low) + 5, y(top) + 5);
+    pen.fillText(text, x(low) + 5, y(top) + 5);
   }
 }
 

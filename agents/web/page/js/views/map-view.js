@@ -4,10 +4,19 @@ import { ask, estimatePath } from "../api.js";
 import { labelOf } from "../axis.js";
 import { boundsText } from "../bounds.js";
 import { adjust, chosen } from "../choices.js";
-import { element, figure, make, say } from "../dom.js";
+import { element, figure, make, say, select } from "../dom.js";
 import { areaText, countText, forgedText, labelText, percentText } from "../format.js";
 import { fitCursor, pointedPlace } from "./map-cursor.js";
-import { drawPicture, MARGIN, mayBeNone, painter, rangeOf, restOf } from "./map-picture.js";
+import { changePicture } from "./map-change.js";
+import {
+  drawPicture,
+  MARGIN,
+  mayBeNone,
+  painter,
+  perPlace,
+  rangeOf,
+  restOf,
+} from "./map-picture.js";
 import { placesOf, sentenceOf, timesEven } from "./map-places.js";
 import { fillTable } from "../table.js";
 
@@ -22,6 +31,7 @@ const HIGHEST = 0.6; // Of the browser window's height.
 const LEAST_WIDTH = 160; // Pixels.
 const PADDING = 40; // Of the card around it, at most.
 const LEAST_PLACES = 4; // In each direction of a view.
+const LEAST_SHARE = 0.0005; // Less would be written as 0.0%.
 
 /** @type {Picture | null} */
 let drawn = null;
@@ -31,6 +41,7 @@ export const mapView = {
   id: "map",
   fits: ({ domain, values }) =>
     domain.ordered && domain.shape.length === 2 && values <= MOST_PLACES,
+  compares: () => true,
   update,
   restyle: redraw,
 };
@@ -49,48 +60,68 @@ export function startMap() {
  * @param {() => boolean} current
  * @returns {Promise<Estimate>}
  */
-async function update({ collection, window, method }, current) {
-  /** @type {Estimate} */
-  const estimate = await ask(
-    estimatePath(collection.name, window.window, [
-      ["top", "0"],
-      ["areas", "true"],
-      ["method", method],
-    ]),
-  );
+async function update({ collection, window, change, method }, current) {
+  /** @type {[string, string][]} */
+  const asked = [
+    ["top", "0"],
+    ["areas", "true"],
+    ["method", method],
+  ];
+  /** @type {[Estimate, import("../types.js").ChangeAnswer | null]} */
+  const [estimate, answer] = await Promise.all([
+    ask(estimatePath(collection.name, window.window, asked)),
+    change,
+  ]);
   if (!current() || estimate.withheld || !estimate.areas) return estimate;
-  const blocks = chosen("measure") === "blocks";
   const all = estimate.areas.entries;
+  const measure = measureOf(answer !== null);
+  const blocks = measure === "blocks";
+  const moved = measure === "change" && answer ? changePicture(collection, answer, all) : null;
   // Blocks only: without the areas inside, each block is even.
   const areas = blocks
     ? all.filter(({ inside }) => inside === null).map((one) => ({ ...one, rest: null }))
     : all;
-  const places = await placesOf(collection, areas);
+  const painted = moved ?? sharesOf(areas);
+  const places = await placesOf(collection, painted.areas);
   if (!current()) return estimate;
   const { domain } = collection;
   const shape = /** @type {[number, number]} */ (domain.shape);
   drawn = {
-    areas,
+    ...painted,
     ...places,
     shape,
     domain,
     view: viewOf(shape),
-    range: rangeOf(areas),
     label: (axis, place) => labelOf(domain, axis, place),
   };
   const { family } = estimate.areas;
-  say(element("map-sum"), sentenceOf(all));
+  say(element("map-sum"), moved?.said ?? sentenceOf(all));
+  const together = `for all ${countText(family)} areas that could have been shown, together`;
   say(
     element("map-bounds"),
-    "Colour is the share per place. An area has a colour of its own only where its bounds exclude " +
-      "the even share of its surroundings. " +
-      boundsText(
-        estimate,
-        `for all ${countText(family)} areas that could have been shown, together`,
-      ),
+    moved
+      ? "Colour is the change of the share of a block, or of a part of fixed size where there are " +
+          "no blocks; hatched unless its bounds exclude 0."
+      : "Colour is the share per place. An area has a colour of its own only where its bounds " +
+          `exclude the even share of its surroundings. ${boundsText(estimate, together)}`,
   );
+  element("areas").hidden = moved !== null;
   redraw();
   return estimate;
+}
+
+/**
+ * What the map shows: what is chosen, else the change if spans are compared.
+ *
+ * @param {boolean} compared
+ */
+function measureOf(compared) {
+  const list = select("measure");
+  for (const option of list.options) {
+    option.hidden = option.disabled = option.value === "change" && !compared;
+  }
+  const wanted = chosen("measure") || (compared ? "change" : "areas");
+  return (list.value = wanted === "change" && !compared ? "areas" : wanted);
 }
 
 /**
@@ -217,49 +248,84 @@ function againstText(place) {
 }
 
 /** @param {Picture} picture */
-function drawLegend({ range: [low, high], range, areas }) {
+function drawLegend({ areas, hatched, legend }) {
   const canvas = /** @type {HTMLCanvasElement} */ (element("legend"));
   const pen = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
-  const paint = painter(range);
+  const colourAt = legend.paint();
   for (let step = 0; step < canvas.width; step += 1) {
-    pen.fillStyle = paint(low * (high / low) ** (step / (canvas.width - 1)));
+    pen.fillStyle = colourAt(step / (canvas.width - 1));
     pen.fillRect(step, 0, 1, 1);
   }
+  say(element("legend-title"), legend.title);
+  say(element("hatch-words"), legend.unsure);
+  element("ticks").replaceChildren(...legend.ticks.map((text) => make("span", {}, text)));
+  element("hatch-key").hidden = !areas.some(hatched);
+}
+
+/**
+ * The picture of shares per place.
+ *
+ * @param {AreaEntry[]} areas
+ * @returns {import("./map-picture.js").Painted}
+ */
+function sharesOf(areas) {
+  const range = rangeOf(areas);
+  const [low, high] = range;
+  const decimals = decimalsOf(areas);
+  /** @param {number | null} value */
+  const percent = (value) => figure(percentText(value, decimals), value);
   const powers = Math.round(Math.log10(high / low));
-  const texts = Array.from({ length: powers + 1 }, (_, power) =>
-    labelText(Number((100 * low * 10 ** power).toPrecision(3))),
-  );
-  element("ticks").replaceChildren(...texts.map((text) => make("span", {}, `${text}%`)));
-  element("hatch-key").hidden = !areas.some(mayBeNone);
+  return {
+    areas,
+    paint: () => {
+      const colourOf = painter(range);
+      return (area) => colourOf(perPlace(area));
+    },
+    hatched: mayBeNone,
+    written: ({ share }) => ((share ?? 0) < LEAST_SHARE ? "" : percentText(share, 1)),
+    legend: {
+      title: "share per place, logarithmic",
+      unsure: "may be 0",
+      ticks: Array.from(
+        { length: powers + 1 },
+        (_, power) => `${labelText(Number((100 * low * 10 ** power).toPrecision(3)))}%`,
+      ),
+      paint: () => {
+        const colourOf = painter(range);
+        return (at) => colourOf(low * (high / low) ** at);
+      },
+    },
+    rows: (area) => {
+      const { share, low, high } = restOf(area);
+      const exact = area.bound === "known" && !area.rest;
+      const bounds = exact ? ["exact"] : [percent(low), " to ", percent(high)];
+      const against = againstText(areas.indexOf(area));
+      const needed = area.forged === null || area.rest ? "" : countText(area.forged);
+      return [
+        { name: "share", value: percent(share), bounds },
+        ...(area.inside === null ? [] : [{ name: "against an even share", value: against }]),
+        ...(needed
+          ? [{ name: "beyond its bounds with", value: forgedText(area.forged ?? 0) }]
+          : []),
+      ];
+    },
+  };
 }
 
 /** @param {number} cell @returns {import("../charts/tooltip.js").Tip} */
 function tipOf(cell) {
-  const { areas, owner, shape, label, domain } = /** @type {Picture} */ (drawn);
-  const at = owner[cell];
-  const area = areas[at];
+  const { areas, owner, shape, label, domain, rows } = /** @type {Picture} */ (drawn);
+  const area = areas[owner[cell]];
   const place = /** @type {import("../types.js").Label} */ ([
     label(0, Math.floor(cell / shape[1])),
     label(1, cell % shape[1]),
   ]);
-  const decimals = decimalsOf(areas);
-  /** @param {number | null} value */
-  const percent = (value) => figure(percentText(value, decimals), value);
-  const { share, low, high, values } = restOf(area);
+  const { values } = restOf(area);
   const name = area.rest ? `the rest of ${areaText(area)}` : areaText(area);
   const where = area.block === null || area.inside === null ? "" : ` in block ${area.block}`;
-  const exact = area.bound === "known" && !area.rest;
-  const bounds = exact ? ["exact"] : [percent(low), " to ", percent(high)];
   return {
     title: `Place ${labelText(place, domain)}`,
     more: `${name}${where}, ${countText(values)} places`,
-    rows: [
-      { name: "share", value: percent(share), bounds },
-      ...(area.inside === null ? [] : [{ name: "against an even share", value: againstText(at) }]),
-    ],
-    notes: area.forged === null || area.rest ? [] : [neededText(area.forged)],
+    rows: rows(area),
   };
 }
-
-/** @param {number} forged */
-const neededText = (forged) => `beyond its bounds with ${forgedText(forged)}`;

@@ -1,10 +1,10 @@
 // The list of values with whiskers, and the named ranges, means and quantiles of one window.
 
-import { ask, estimatePath } from "../api.js";
+import { ask, askKept, estimatePath } from "../api.js";
 import { boundsText } from "../bounds.js";
 import { addressOf, adjust, choose, chosen } from "../choices.js";
 import { element, make, say, select } from "../dom.js";
-import { askChange, changeBoundsText, changedText, changesIn, leaderText } from "./changes.js";
+import { changedText, changesIn, leaderText } from "./changes.js";
 import { fillEntries, fillMeans, fillQuantiles } from "../entries.js";
 import { countText, labelText, tickText } from "../format.js";
 import { drawPriors } from "../priors.js";
@@ -20,7 +20,7 @@ import { fillMerged, standingText } from "./merged.js";
 
 const AREAS = "areas"; // In place of a number of values.
 const MOST_VALUES_OF_AREAS = 100_000;
-const MOST_COMPARED = 1000; // Values: all are fetched for both windows.
+const MOST_COMPARED = 1000; // Values: with more, those of the compared window are not drawn.
 const NAMES = new Intl.Collator("en", { numeric: true });
 const MOST_SEARCHED = 10_000; // Values: all are fetched.
 const MOST_FOUND = 1000; // Values that are listed.
@@ -37,12 +37,12 @@ export const offersAreas = ({ mechanism, values }) =>
 const tableOf = (id) => /** @type {HTMLTableElement} */ (element(id));
 
 /** @type {import("../types.js").View} */
-export const valuesView = { id: "values", fits: () => true, compares, update };
-
-/** @param {Shown["collection"]} collection */
-function compares(collection) {
-  return collection.values <= MOST_COMPARED && !showsAreas(collection);
-}
+export const valuesView = {
+  id: "values",
+  fits: () => true,
+  compares: (collection) => !showsAreas(collection),
+  update,
+};
 
 /** @param {Shown["collection"]} collection */
 const showsAreas = (collection) => chosen("top") === AREAS && offersAreas(collection);
@@ -52,7 +52,7 @@ const showsAreas = (collection) => chosen("top") === AREAS && offersAreas(collec
  * @param {() => boolean} current
  * @returns {Promise<Estimate>}
  */
-async function update({ collection, windows, window, compared, method }, current) {
+async function update({ collection, windows, window, compared, change, method }, current) {
   const merged = showsAreas(collection);
   const top = (chosen("top") !== AREAS && chosen("top")) || defaultTop(collection);
   if (!merged) select("top").value = top;
@@ -73,8 +73,10 @@ async function update({ collection, windows, window, compared, method }, current
   /** @type {[Estimate, Estimate | null, ChangeAnswer | null, Estimate | null]} */
   const [estimate, then, answer, alone] = await Promise.all([
     ask(estimatePath(collection.name, window.window, own)),
-    compared ? ask(estimatePath(collection.name, compared.window, asked("all"))) : null,
-    compared ? askChange(collection, window.window, compared.window, method) : null,
+    compared && collection.values <= MOST_COMPARED
+      ? askKept(estimatePath(collection.name, compared.window, asked("all")))
+      : null,
+    change,
     window.period && newest ? ask(estimatePath(collection.name, newest.window, own)) : null,
   ]);
   if (current() && !estimate.withheld) draw(estimate, collection, then, answer, alone);
@@ -112,9 +114,7 @@ function draw(estimate, collection, then, answer, alone) {
   const all = areas ? `${countText(areas.family)} areas that could have been shown` : "values";
   say(
     element("bounds"),
-    boundsText(estimate, `for all ${all} together`) +
-      (changes && answer ? ` ${changeBoundsText(answer)}` : "") +
-      gainText(estimate, alone),
+    boundsText(estimate, `for all ${all} together`) + gainText(estimate, alone),
   );
   say(element("forged-note"), forgeryText(estimate));
   const table = tableOf("value-rows");
@@ -135,9 +135,9 @@ function draw(estimate, collection, then, answer, alone) {
   const named = ranges.map((entry) => ({ name: entry.name, entry }));
   fillEntries(tableOf("range-rows"), "range", named, final, changes);
   element("linear").hidden = linear.length === 0;
-  fillMeans(tableOf("linear-rows"), linear, final, told);
+  fillMeans(tableOf("linear-rows"), linear, final);
   element("quantiles").hidden = quantiles.length === 0;
-  fillQuantiles(tableOf("quantile-rows"), quantiles, domain, told);
+  fillQuantiles(tableOf("quantile-rows"), quantiles, domain);
   drawPriors(estimate);
 }
 

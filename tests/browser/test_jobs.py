@@ -1,0 +1,265 @@
+"""The nine jobs of an analyst, an operator and a privacy officer, each in at most three clicks.
+
+A week of recorded windows of an hour has a truth that is known: on the last day 4.5 points more
+walk than the day before, and visits to two of twelve districts grew.
+
+1. What is it now?
+2. What changed since yesterday?
+3. Is it real, or noise?
+4. Which district grew?
+5. How does it compare with the same hour yesterday, and the same weekday?
+6. Is anything stuck, or withheld?
+7. A number for a report: as a file, and as a command.
+8. How much privacy is spent in a year?
+9. How was it on an old day?
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import pytest_asyncio
+from playwright.async_api import Page, expect
+
+from ldpstream.agents.web import serve
+from ldpstream.mechanisms.base.times import format_time, parse_time
+from tests.browser.looking import ask, rows
+from tests.stream.serving import Pipeline, serve_collections, stopped_clock
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+HOUR_MS = 3_600_000
+NOW = "2026-11-21T00:02:00Z"
+END_MS = parse_time("2026-11-21T00:00:00Z")
+HOURS = 7 * 24
+_EACH: dict[str, Any] = {
+    "epsilon": 2.0,
+    "partitions": 1,
+    "minimum": 1,
+    "window": {"size": "1h", "retention": "8d", "grace": "0s", "idle": "off"},
+}
+_DAILY: dict[str, Any] = {"spread": {"reports": 1, "horizon": "24h"}}
+"""Each device reports in one hour of each day: a day has as many devices as reports."""
+MODES = ["walk", "bike", "bus", "car"]
+TABLES: dict[str, dict[str, Any]] = {
+    "modes": {
+        **_EACH,
+        **_DAILY,
+        "mechanism": "randomized-response",
+        "domain": {"values": MODES},
+    },
+    "visits": {
+        **_EACH,
+        **_DAILY,
+        "mechanism": "block-hadamard",
+        "domain": {"grid": [12, 16], "blocks": [4, 4]},
+    },
+    "doors": {
+        **_EACH,
+        "mechanism": "randomized-response",
+        "domain": {"values": ["main", "garage"]},
+        "partitions": 2,
+    },
+    "wards": {
+        **_EACH,
+        "mechanism": "randomized-response",
+        "domain": {"values": ["1", "2"]},
+        "minimum": 1_000,
+    },
+}
+GROWN = (2, 9)
+"""The districts with more visits on the last day."""
+
+
+def show_week() -> Pipeline:
+    """Return the week; a partition of `doors` has been silent for a day, and `wards` are few."""
+    served = serve_collections(TABLES)
+    served.clock = stopped_clock(NOW)
+    modes, visits, doors, wards = served.collections.values()
+    rng = np.random.default_rng(11)
+    districts = np.array([[1 + 4 * (at // 4), 1 + 4 * (at % 4)] for at in range(12)])
+    for hour in range(HOURS):
+        time_ms = END_MS + (hour - HOURS) * HOUR_MS
+        last = hour >= HOURS - 24
+        walk = 0.345 if last else 0.3
+        shares = [walk, 0.2, 0.3, 0.5 - walk]
+        labels = rng.choice(MODES, 500, p=shares).tolist()
+        modes.report(0, labels, times_ms=[time_ms] * 500, seed=hour)
+        where = np.full(12, 1.0)
+        where[list(GROWN)] = 1.6 if last else 1.0
+        picked = rng.choice(12, 500, p=where / where.sum())
+        visits.report(0, districts[picked].tolist(), times_ms=[time_ms] * 500, seed=hour)
+        doors.report(0, ["main"] * 20, times_ms=[time_ms] * 20, seed=hour)
+        if not last:
+            doors.report(1, ["main"] * 20, times_ms=[time_ms] * 20, seed=hour)
+        wards.report(0, ["1"] * 5, times_ms=[time_ms] * 5, seed=hour)
+    for one in (modes, visits, wards, doors):
+        until_ms = END_MS - (24 * HOUR_MS if one is doors else 0)
+        while (one.replicas[0].head or one).final < one.context.window.pane(until_ms):
+            one.close(until_ms)
+    return served
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def url() -> AsyncIterator[str]:
+    """Serve the week."""
+    async with serve(show_week(), port=0) as started:
+        yield started
+
+
+class Clicks:
+    """Counts what a reader does: clicks, choices in lists, and keys."""
+
+    def __init__(self, page: Page) -> None:
+        """Begin where the address of the worker leads."""
+        self.page, self.count = page, 0
+
+    async def click(self, selector: str) -> None:
+        """Click."""
+        await self.page.locator(selector).click()
+        self.count += 1
+
+    async def choose(self, selector: str, value: str) -> None:
+        """Choose from a list, which is open and chosen from in one movement."""
+        await self.page.locator(f"{selector} option[value='{value}']").wait_for(state="attached")
+        await self.page.select_option(selector, value)
+        self.count += 1
+
+    async def press(self, key: str) -> None:
+        """Press a key."""
+        await self.page.keyboard.press(key)
+        self.count += 1
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def clicks(page: Page, url: str) -> AsyncIterator[Clicks]:
+    """Open the page of the worker, and allow three clicks."""
+    await page.goto("about:blank")
+    await page.goto(url)
+    await expect(page.locator("#overview-rows tbody tr")).to_have_count(len(TABLES))
+    made = Clicks(page)
+    yield made
+    assert 0 <= made.count <= 3
+
+
+def collection(name: str) -> str:
+    """Return the selector of a collection's link on the home page."""
+    return f"#overview-rows th a:text-is('{name}')"
+
+
+def span(days: int) -> dict[str, str]:
+    """Return a day that ends so many days before the newest final window does."""
+    ends = [END_MS - HOUR_MS * 24 * (days + more) for more in (1, 0)]
+    return dict(zip(("start", "end"), map(format_time, ends), strict=True))
+
+
+async def judged(url: str, name: str, **query: Any) -> dict[str, Any]:
+    """Return the worker's own judgement of the last day against the day before it."""
+    before = {f"before_{end}": time for end, time in span(1).items()}
+    answer: dict[str, Any] = await ask(url, f"{name}/change", **span(0), **before, **query)
+    return answer
+
+
+async def test_what_is_it_now(page: Page, url: str, clicks: Clicks) -> None:
+    document = await ask(url, "modes/estimate", top=1)
+    (first,) = document["distribution"]
+    row = page.locator("#overview-rows tbody tr").filter(has_text="modes")
+    await expect(row).to_contain_text(f"{first['value']} has {100 * first['share']:.1f}%")
+    assert clicks.count == 0
+
+
+async def test_what_changed_since_yesterday_and_is_it_real(
+    page: Page, url: str, clicks: Clicks
+) -> None:
+    """4.5 points more walk: told of the days, and of no two hours."""
+    await clicks.click(collection("modes"))
+    await clicks.choose("#window", "day")
+    await clicks.choose("#compare", "yesterday")
+    panel = page.locator("#compared")
+    await expect(page.locator("#compared-rows tbody tr")).to_have_count(2)
+    shown = {row[0]: row[-1] for row in await rows(page, "#compared-rows")}
+    answer = await judged(url, "modes", top="all")
+    told = {one["value"]: one for one in answer["values"] if one["told"]}
+    assert shown.keys() == told.keys() == {"walk", "car"}
+    walk, car = told["walk"], told["car"]
+    assert walk["low"] <= 0.045 <= walk["high"]
+    assert car["low"] <= -0.045 <= car["high"]
+    assert (shown["walk"], shown["car"]) == (walk["change"], car["change"])
+    await expect(panel).to_contain_text("2 of 4 changed since 2026-11-19")
+    await expect(panel).to_contain_text("No difference is shown for the other 2.")
+    # What is assumed is said, and whoever knows more of the devices says it.
+    await expect(page.locator("#devices option:checked")).to_have_text(
+        "devices in both, fresh noise"
+    )
+    await page.select_option("#devices", "different")
+    await expect(panel).to_contain_text("all reports of both spans come from different ones")
+    narrower = await judged(url, "modes", top="all", devices="different")
+    now = {row[0]: row[-1] for row in await rows(page, "#compared-rows")}
+    assert now["walk"] == narrower["values"][0]["change"]
+    assert "devices=different" in page.url
+
+
+async def test_no_hour_alone_tells_what_a_day_does(page: Page, clicks: Clicks) -> None:
+    await clicks.click(collection("modes"))
+    await clicks.choose("#compare", "yesterday")
+    await expect(page.locator("#compared-sum")).to_contain_text("no difference is shown for any")
+    # The same hour a week before has expired or never was: said, not guessed.
+    await clicks.choose("#compare", "week-before")
+    await expect(page.locator("#compared-sum")).to_contain_text("Nothing is compared: ")
+
+
+async def test_which_district_grew(page: Page, url: str, clicks: Clicks) -> None:
+    await clicks.click(collection("visits"))
+    await clicks.choose("#window", "day")
+    await clicks.choose("#compare", "yesterday")
+    names = " and ".join(f"Block {block}" for block in GROWN)
+    await expect(page.locator("#map-sum")).to_have_text(
+        f"{names} rose; no difference is shown for the other 10."
+    )
+    answer = await judged(url, "visits", top="all", blocks="true")
+    assert [one["block"] for one in answer["blocks"] if one["told"]] == list(GROWN)
+    assert await page.input_value("#measure") == "change"
+    await expect(page.locator("#hatch-key")).to_contain_text("no difference shown")
+    await page.focus("#map-frame")
+    await page.keyboard.press("ArrowDown")
+    await expect(page.locator("#tip")).to_contain_text("no difference shown")
+
+
+async def test_is_anything_stuck_or_withheld(page: Page, clicks: Clicks) -> None:
+    said = page.locator("#overview-sum")
+    await expect(said).to_contain_text("doors waits for a partition")
+    await expect(said).to_contain_text("wards is withheld")
+    await clicks.click("#overview-rows tbody tr:has-text('doors') a[href*=health]")
+    await expect(page.locator("#health-sum")).to_contain_text(
+        "doors waits for partition 1 (of 2), which"
+    )
+    await expect(page.locator("#by-hand")).to_contain_text("ldpstream close")
+
+
+async def test_a_number_for_a_report(page: Page, url: str, clicks: Clicks) -> None:
+    await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    await clicks.click(collection("modes"))
+    async with page.expect_download() as saving:
+        await clicks.click("#save-csv")
+    text = await asyncio.to_thread(Path(await (await saving.value).path()).read_text)
+    assert text.startswith("collection,start,end,n")
+    await clicks.click("#copy-curl")
+    await expect(page.locator("#copied")).to_have_text("Copied")
+    copied: str = await page.evaluate("navigator.clipboard.readText()")
+    assert copied.startswith(f"curl '{url}/api/collections/modes/estimate?start=")
+
+
+async def test_how_much_privacy_a_year(page: Page, clicks: Clicks) -> None:
+    await clicks.click("#overview-rows tbody tr:has-text('modes') a[href*=privacy]")
+    await expect(page.locator("#spent")).to_contain_text("365 days: 8,760 windows732")
+
+
+async def test_an_old_day(page: Page, clicks: Clicks) -> None:
+    await clicks.click(collection("modes"))
+    await clicks.choose("#window", "day")
+    await clicks.click("#older")
+    await expect(page.locator("#state-words")).to_contain_text("2026-11-19 00:00 – 24:00")
+    await expect(page.locator("#n")).to_have_text("12,000")
