@@ -29,7 +29,7 @@ from ldpstream.agents.web import description as describe
 from ldpstream.agents.web.certificates import CERTIFICATES
 from ldpstream.agents.web.computation import EncodedAnswer
 from ldpstream.agents.web.declaration import CONTENT_TYPES, WINDOWS_DEFAULT, WINDOWS_LIMIT
-from ldpstream.agents.web.estimates import kept_windows, known_tags, tagged
+from ldpstream.agents.web.estimates import compressed, kept_windows, known_tags, tagged
 from ldpstream.agents.web.requests import (
     ACCESS,
     METRICS,
@@ -84,7 +84,7 @@ async def collections(request: web.Request) -> web.Response:
     described: dict[str, Described] = {**request.app[PIPELINE].collections, **_others(request)}
     names = request.app[SHARDS].collections if SHARDS in request.app else described
     listed = [await _described(request, described[name]) for name in names]
-    return _json(CollectionList(collections=listed))
+    return compressed(request, to_json(CollectionList(collections=listed)))
 
 
 async def collection(request: web.Request) -> web.Response:

@@ -13,6 +13,7 @@ from ldpstream.agents.web.api import DESCRIBING
 from ldpstream.agents.web.certificates import CERTIFICATES, Certificates
 from ldpstream.agents.web.computation import QUEUES, ComputeQueues
 from ldpstream.agents.web.declaration import Handler, Operation
+from ldpstream.agents.web.estimates import known_tags
 from ldpstream.agents.web.events import FEEDS, Feeds
 from ldpstream.agents.web.forwarder import add_forwarding
 from ldpstream.agents.web.operations import OPERATIONS, describe_api
@@ -72,9 +73,9 @@ def build_http(
         else:
             app.router.add_get(operation.path, operation.handler, allow_head=not operation.endless)
     assets = load_assets()
-    app.router.add_get("/", _static(assets.pop("index.html")))
-    for name, asset in assets.items():
-        app.router.add_get(f"/page/{name}", _static(asset))
+    app.router.add_get("/", _static(assets.pop("index.html"), caching="no-cache"))
+    for asset in assets.values():
+        app.router.add_get(f"/page/{asset.name}", _static(asset))
     return app
 
 
@@ -87,9 +88,20 @@ def _description() -> Handler:
     return openapi
 
 
-def _static(asset: Asset) -> Handler:
-    async def static(_: web.Request) -> web.Response:
-        return web.Response(body=asset.body, content_type=asset.content_type, charset="utf-8")
+def _static(asset: Asset, *, caching: str = "public, max-age=31536000, immutable") -> Handler:
+    """Return what answers a file, compressed where the reader takes it."""
+    headers = {"Cache-Control": caching, "Vary": "Accept-Encoding", "ETag": f'"{asset.digest}"'}
+
+    async def static(request: web.Request) -> web.Response:
+        if known_tags(request) & {asset.digest, "*"}:
+            return web.Response(status=304, headers=headers)
+        packs = "gzip" in request.headers.get("Accept-Encoding", "")
+        return web.Response(
+            body=asset.packed if packs else asset.body,
+            headers={**headers, "Content-Encoding": "gzip"} if packs else headers,
+            content_type=asset.content_type,
+            charset="utf-8",
+        )
 
     return static
 

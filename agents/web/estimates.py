@@ -12,6 +12,7 @@ Who may ask has been checked before (`ldpstream.agents.web.requests`). Costs, tu
 and 5 are in `ldpstream.agents.web.computation`.
 """
 
+import hashlib
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -377,4 +378,15 @@ def tagged(request: web.Request, answer: EncodedAnswer, form: Format) -> web.Res
         response.charset = "utf-8" if form == "csv" else None
     if request.method != "POST":
         response.etag = ETag(answer.tag)
+    return response
+
+
+def compressed(request: web.Request, body: bytes) -> web.Response:
+    """Return JSON with a tag of its text, compressed where the reader takes it."""
+    tag = hashlib.blake2b(body, digest_size=16).hexdigest()
+    known = known_tags(request) & {tag, "*"}
+    response = tagged(request, EncodedAnswer(tag, None if known else body), "json")
+    response.headers["Vary"] = "Accept, Accept-Encoding"
+    if not known:
+        response.enable_compression()
     return response

@@ -49,6 +49,7 @@ OPERATIONS: Final = (
         summary="All collections",
         handler=api.collections,
         answer=CollectionList,
+        tagged=True,
     ),
     Operation(
         path="/api/collections/{name}",

@@ -28,7 +28,6 @@ from ldpstream.agents.engine.facade import WorkerCollection
 from ldpstream.agents.web.changes import ChangeJob
 from ldpstream.agents.web.computation import (
     QUEUES,
-    EncodedAnswer,
     Job,
     answer_bytes,
     check_cost,
@@ -40,11 +39,10 @@ from ldpstream.agents.web.estimates import (
     LIKELIHOOD_LIMIT,
     QUANTILE_VALUES_LIMIT,
     check_size,
+    compressed,
     is_final,
     kept_windows,
-    known_tags,
     one_axis,
-    tagged,
     take_span,
 )
 from ldpstream.agents.web.requests import (
@@ -97,7 +95,7 @@ class SeriesJob:
 async def series(request: web.Request) -> web.Response:
     """Answer a few numbers of one collection over many windows."""
     collection = readable_collection(request)
-    return _answer(request, to_json(await _series(request, collection)))
+    return compressed(request, to_json(await _series(request, collection)))
 
 
 async def series_list(request: web.Request) -> web.Response:
@@ -122,18 +120,7 @@ async def series_list(request: web.Request) -> web.Response:
     elsewhere = [name for name in names if name not in collections]
     problems = {name: error.text for name, error in errors.items()}
     fields = {"series": listed, "elsewhere": elsewhere, "problems": problems}
-    return _answer(request, to_json(fields))
-
-
-def _answer(request: web.Request, body: bytes) -> web.Response:
-    """Return the answer, compressed where the reader takes it: times repeat a lot."""
-    tag = hashlib.blake2b(body, digest_size=16).hexdigest()
-    known = known_tags(request) & {tag, "*"}
-    response = tagged(request, EncodedAnswer(tag, None if known else body), "json")
-    response.headers["Vary"] = "Accept, Accept-Encoding"
-    if not known:
-        response.enable_compression()
-    return response
+    return compressed(request, to_json(fields))
 
 
 async def _series(request: web.Request, collection: WorkerCollection) -> Mapping[str, Any]:

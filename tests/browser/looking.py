@@ -3,7 +3,9 @@
 from typing import Any
 
 from aiohttp import ClientSession
-from playwright.async_api import Page
+from playwright.async_api import Page, Route
+
+from ldpstream.agents.web.page import load_modules
 
 # Every view, with every part that some collection has.
 VIEWS = (
@@ -31,6 +33,17 @@ async def open_view(page: Page, url: str, collection: str, view: str, more: str 
     await page.goto("about:blank")
     await page.goto(f"{url}/#collection={collection}&view={view}{more}")
     await drawn(page, view)
+
+
+async def open_modules(page: Page, url: str) -> None:
+    """Open a page that can import single modules, such as `/js/format.js`."""
+
+    async def module(route: Route) -> None:
+        path = route.request.url.removeprefix(f"{url}/")
+        await route.fulfill(body=load_modules()[path], content_type="text/javascript")
+
+    await page.route(f"{url}/js/**", module)
+    await page.goto(url)
 
 
 async def drawn(page: Page, view: str) -> None:

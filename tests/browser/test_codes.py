@@ -8,7 +8,7 @@ import pytest_asyncio
 from playwright.async_api import Page
 
 from ldpstream.agents.web import serve
-from tests.browser.looking import open_view, rows
+from tests.browser.looking import open_modules, open_view, rows
 from tests.stream.serving import MINUTE_MS, START_MS, serve_collections
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -59,8 +59,8 @@ async def test_codes_have_all_their_digits(page: Page, url: str) -> None:
 async def test_integers_that_no_double_holds_become_texts(
     page: Page, url: str, json: str, parsed: Any
 ) -> None:
-    await page.goto(url)
-    script = "async text => (await import('./page/js/api.js')).parseExactly(text)"
+    await open_modules(page, url)
+    script = "async text => (await import('/js/api.js')).parseExactly(text)"
     assert await page.evaluate(script, json) == parsed
 
 
@@ -77,15 +77,15 @@ async def test_integers_that_no_double_holds_become_texts(
 async def test_numbers_have_the_digits_that_doubles_keep(
     page: Page, url: str, number: float, text: str
 ) -> None:
-    await page.goto(url)
-    script = "async number => (await import('./page/js/format.js')).numberText(number)"
+    await open_modules(page, url)
+    script = "async number => (await import('/js/format.js')).numberText(number)"
     assert await page.evaluate(script, number) == text
 
 
 async def test_edges_are_the_decimals_of_the_configuration(page: Page, url: str) -> None:
-    await page.goto(url)
+    await open_modules(page, url)
     script = """async () => {
-        const { upperEnd } = await import('./page/js/axis.js');
+        const { upperEnd } = await import('/js/axis.js');
         const ends = (low, high, bins) => Array.from({ length: bins }, (_, place) =>
             upperEnd({ intervals: [[low, high]], shape: [bins], rounded: false }, 0, place));
         return [ends(0, 5, 50), ends(-1000, 1000, 20000).slice(9999, 10005)];

@@ -1,16 +1,28 @@
 """All collections on one page, and the bars of a collection's windows, as the API tells them."""
 
 import re
+from typing import Any, Final
 
+import numpy as np
 import pytest
 from playwright.async_api import Page, Route, expect
 
+from ldpstream.agents.web import serve
 from tests.browser.looking import ask, drawn, open_view, rows
-from tests.browser.showing import TABLES, report
-from tests.stream.serving import Pipeline, stopped_clock
+from tests.browser.showing import MAKE, TABLES, report
+from tests.stream.serving import (
+    MINUTE_MS,
+    START_MS,
+    Pipeline,
+    serve_collections,
+    stopped_clock,
+)
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
+COLD_BYTES: Final = 120_000
+HOME_REQUESTS: Final = 5
+HOME_BYTES: Final = 60_000
 FINAL = "2026-11-21T10:00:00Z"
 ALL = {"simultaneous": "true"}
 
@@ -100,6 +112,67 @@ async def test_what_is_said_lies_within_its_bounds(page: Page, url: str) -> None
     row = page.locator("#overview-rows tbody tr").filter(has_text="modes")
     said, bounds = (await row.locator("td").nth(1).inner_text()).split("\n")[:2]
     assert said.split(" has ")[1] == bounds.split(" to ")[1]
+
+
+def show_ten() -> Pipeline:
+    """Return ten collections of every kind, each with 25 final windows, and one that is open."""
+    kinds = [*TABLES, "ages", "modes", "hours"]
+    pipeline = serve_collections(
+        {f"{kind}-{number}": TABLES[kind] for number, kind in enumerate(kinds)}
+    )
+    pipeline.clock = stopped_clock("2026-11-21T10:26:10Z")
+    for seed, (name, served) in enumerate(pipeline.collections.items()):
+        for minute in range(26):
+            labels = MAKE[name.split("-")[0]](np.random.default_rng(100 * seed + minute), 200)
+            served.report(0, labels, times_ms=[START_MS + minute * MINUTE_MS] * 200, seed=minute)
+        served.close(START_MS + 25 * MINUTE_MS)
+    return pipeline
+
+
+async def test_ten_collections_load_in_few_bytes_and_requests(page: Page) -> None:
+    requests: dict[str, str] = {}
+    sizes: dict[str, int] = {}
+    session = await page.context.new_cdp_session(page)
+    await session.send("Network.enable")
+
+    def received(event: dict[str, Any]) -> None:
+        if event["response"]["fromDiskCache"]:
+            requests.pop(event["requestId"])
+
+    def loaded(event: dict[str, Any]) -> None:
+        if path := requests.get(event["requestId"]):
+            sizes[path] = event["encodedDataLength"]
+
+    session.on(
+        "Network.requestWillBeSent",
+        lambda event: requests.update({event["requestId"]: event["request"]["url"]}),
+    )
+    session.on("Network.requestServedFromCache", lambda event: requests.pop(event["requestId"]))
+    session.on("Network.responseReceived", received)
+    session.on("Network.loadingFinished", loaded)
+    pipeline = show_ten()
+    served, open_ms = pipeline.collections["modes-0"], START_MS + 26 * MINUTE_MS
+    async with serve(pipeline, port=0) as url:
+        await page.goto(url)
+        await drawn(page, "overview")
+        await expect(page.locator("#live")).to_have_text("Live")
+        assert await page.locator("#overview-rows tbody tr").count() == 10
+        assert 50_000 < sum(sizes.values()) <= COLD_BYTES, sizes
+        requests.clear()
+        sizes.clear()
+        for ten in pipeline.collections.values():
+            ten.close(START_MS + 26 * MINUTE_MS)
+        await page.reload()
+        await drawn(page, "overview")
+        await expect(page.locator("#live")).to_have_text("Live")
+        assert len(requests) <= HOME_REQUESTS, requests
+        assert 10_000 < sum(sizes.values()) <= HOME_BYTES, sizes
+        # However fast reports come.
+        requests.clear()
+        for part in range(15):
+            await page.wait_for_timeout(200)
+            served.report(0, ["walk"] * 50, times_ms=[open_ms] * 50, seed=part)
+        assert 1 <= len(requests) <= 3 + 1, requests
 
 
 async def test_of_several_collections_the_page_opens_on_all_and_leads_to_each(

@@ -13,7 +13,7 @@ import pytest_asyncio
 from playwright.async_api import Page
 
 from ldpstream.agents.web import serve
-from tests.browser.looking import ask, open_view
+from tests.browser.looking import ask, open_modules, open_view
 from tests.browser.showing import MODES, report
 from tests.stream.serving import MINUTE_MS, START_MS, serve_collections
 
@@ -76,9 +76,9 @@ async def test_files_have_the_labels_of_quantiles_as_the_document_has_them(page:
 
 
 async def test_what_begins_like_a_formula_is_no_formula_in_a_spreadsheet(page: Page, url: str):
-    await open_view(page, url, "modes", "time")
+    await open_modules(page, url)
     text = await page.evaluate("""async () => {
-      const { csvOf } = await import("/page/js/views/time-file.js");
+      const { csvOf } = await import("/js/views/time-file.js");
       return csvOf([{ line: "=1+1", value: -0.5 }, { line: 'a "b", c', value: null }]);
     }""")
     assert text == 'line,value\r\n\'=1+1,-0.5\r\n"a ""b"", c",\r\n'

@@ -7,15 +7,16 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import get_args
 
+import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from ldpstream.agents.web import build_http, page
-from ldpstream.agents.web.page import load_assets
+from ldpstream.agents.web.page import load_assets, load_modules
+from ldpstream.agents.web.page.bundle import bundle_modules
 from ldpstream.estimators.bounds.options import Method
 from tests.stream.serving import CITY, serve_collections
 
-OWN = re.compile(r"(page\.css|index\.html|icon\.svg|js/[a-z-]+\.js)")
-"""Names of files that are written here, unlike vendored ones."""
+IMMUTABLE = "public, max-age=31536000, immutable"
 
 
 class Links(HTMLParser):
@@ -46,11 +47,7 @@ def parse() -> Links:
 
 
 def scripts() -> dict[str, str]:
-    return {
-        asset.name: asset.body.decode()
-        for asset in load_assets().values()
-        if asset.name.startswith("js/")
-    }
+    return load_modules()
 
 
 def modules() -> set[str]:
@@ -62,29 +59,75 @@ def modules() -> set[str]:
     }
 
 
-async def test_the_page_and_all_that_it_loads_are_served() -> None:
+async def test_the_page_and_all_that_it_loads_are_served_packed_and_kept_by_content() -> None:
     async with TestClient(TestServer(build_http(serve_collections({"city": CITY})))) as client:
-        answer = await client.get("/")
-        assert answer.status == 200
-        assert (answer.content_type, answer.charset) == ("text/html", "utf-8")
         types = {}
-        for link in (link for link in parse().loaded if not link.startswith("#")):
-            loaded = await client.get(f"/{link}")
-            assert loaded.status in (200, 503), link
-            types[link] = loaded.content_type
-        assert types["page/js/main.js"] == "text/javascript"
-        assert types["page/page.css"] == "text/css"
-        assert types["page/icon.svg"] == "image/svg+xml"
-        assert types["page/vendor/uplot/uplot.iife.min.js"] == "text/javascript"
-        assert types["page/vendor/uplot/LICENSE"] == "text/plain"
-        for module in modules():
-            loaded = await client.get(f"/page/{module}")
-            assert loaded.status == 200, module
+        for link in ("", *(link for link in parse().loaded if link.startswith("page/"))):
+            plain, packed = [
+                await client.get(f"/{link}", headers={"Accept-Encoding": encoding})
+                for encoding in ("identity", "gzip")
+            ]
+            assert plain.status == packed.status == 200, link
+            assert await plain.read() == await packed.read()  # The client unpacks it.
+            assert "Content-Encoding" not in plain.headers
+            assert packed.headers["Content-Encoding"] == "gzip"
+            assert int(packed.headers["Content-Length"]) < int(plain.headers["Content-Length"])
+            types[re.sub(r"\.[0-9a-f]{16}", "", link)] = packed.content_type
+            # Only the page itself is asked for again: all other names say what they hold.
+            caching = IMMUTABLE if link else "no-cache"
+            assert packed.headers["Cache-Control"] == caching
+            assert packed.headers["Vary"] == "Accept-Encoding"
+            digest = hashlib.blake2b(await packed.read(), digest_size=8).hexdigest()
+            assert digest in link or not link
+            again = await client.get(f"/{link}", headers={"If-None-Match": packed.headers["ETag"]})
+            assert (again.status, await again.read()) == (304, b"")
+        assert types == {
+            "": "text/html",
+            "page/icon.svg": "image/svg+xml",
+            "page/page.css": "text/css",
+            "page/theme-choice.js": "text/javascript",
+            "page/uplot.iife.min.js": "text/javascript",
+            "page/page.js": "text/javascript",
+            "page/LICENSE": "text/plain",
+        }
 
 
 def test_no_module_and_no_stylesheet_is_left_over() -> None:
-    assert not [name for name in load_assets() if name.startswith("css/")]
+    folder = Path(page.__file__).parent
+    styles = load_assets()["page.css"].body.decode()
+    assert all(file.read_text() in styles for file in folder.glob("css/*.css"))
     assert modules() | {"js/main.js", "js/theme-choice.js"} == set(scripts())
+
+
+def test_a_bundle_has_every_module_once_after_those_it_imports() -> None:
+    texts = {
+        "js/main.js": '// Comment.\nimport { one } from "./shell/one.js";\none("// text");\n',
+        "js/shell/one.js": 'import { two } from "../two.js";\nexport const one = (x) => two(x);\n',
+        "js/two.js": "/** Long\n * comment. */\nexport function two(x) {}\n",
+    }
+    bundle = bundle_modules(texts, "js/main.js")
+    assert bundle == (
+        "// js/two.js\nconst { two } = (() => {\nfunction two(x) {}\nreturn { two };\n})();\n"
+        "// js/shell/one.js\nconst { one } = (() => {\nconst one = (x) => two(x);\n"
+        'return { one };\n})();\n// js/main.js\nconst {  } = (() => {\none("// text");\n'
+        "return {  };\n})();\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'import { two as one } from "./two.js";\n',
+        'import * as one from "./two.js";\n',
+        "export default 1;\n",
+        "export let two = 1;\n",
+        'import { two } from "./two.js";\nexport const two = 1;\n',
+    ],
+)
+def test_statements_that_a_bundle_would_change_are_refused(text: str) -> None:
+    texts = {"js/main.js": text, "js/two.js": "export const two = 2;\n"}
+    with pytest.raises(ValueError, match=r"^js/main.js: expected named imports and unique exports"):
+        bundle_modules(texts, "js/main.js")
 
 
 def test_the_vendored_files_are_those_of_the_readme() -> None:
@@ -98,7 +141,12 @@ def test_the_vendored_files_are_those_of_the_readme() -> None:
 
 async def test_the_policy_allows_this_host_and_nothing_else() -> None:
     async with TestClient(TestServer(build_http(serve_collections({"city": CITY})))) as client:
-        for path in ("/", "/page/js/main.js", "/api/collections", "/api/nothing"):
+        for path in (
+            "/",
+            f"/page/{load_assets()['page.css'].name}",
+            "/api/collections",
+            "/api/nothing",
+        ):
             headers = (await client.get(path)).headers
             policy = dict(
                 part.strip().split(" ", 1) for part in headers["Content-Security-Policy"].split(";")
@@ -115,14 +163,15 @@ def test_the_page_keeps_to_the_policy() -> None:
     """Nothing is inline or from another host, and no markup is made from data."""
     links = parse()
     assert links.inline == []
-    assert "page/js/main.js" in links.loaded
     assert all(not re.match(r"[a-z]+:|/", link) for link in links.loaded)
-    own = [asset for asset in load_assets().values() if OWN.fullmatch(asset.name)]
-    assert len(own) > 20
-    for asset in own:
-        text = asset.body.decode()
-        assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", text), asset.name
-        assert not re.search(r"innerHTML|insertAdjacentHTML|document\.write|\beval\(", text)
+    own = {
+        name: asset.body.decode() for name, asset in load_assets().items() if "uplot" not in name
+    }
+    for name, text in (own | scripts()).items():
+        assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", text), name
+        assert not re.search(
+            r"innerHTML\s*=(?!=)|insertAdjacentHTML|document\.write|\beval\(", text
+        )
         assert "new Function" not in text
 
 

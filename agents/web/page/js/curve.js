@@ -28,7 +28,7 @@ const curves = new Map();
  * @param {number} size
  * @param {number} most
  */
-export function placesOf(size, most) {
+export function evenPlaces(size, most) {
   const count = Math.max(1, Math.min(size, most));
   return Array.from({ length: count }, (_, i) => Math.round(((i + 1) * size) / count) - 1);
 }

@@ -8,7 +8,7 @@ import { cdfView } from "./views/cdf-view.js";
 import { adjust, choose, chosen } from "./choices.js";
 import { crossedView, startCrossed } from "./views/crossed-view.js";
 import { element, offer, say, select } from "./dom.js";
-import { restyleCharts } from "./charts/charts.js";
+import { loadCharts, restyleCharts } from "./charts/charts.js";
 import { drawFacts, forgetFacts } from "./facts.js";
 import { drawHealth, statusOf } from "./health.js";
 import { startKeys } from "./shell/keys.js";
@@ -34,7 +34,8 @@ import { comparedWindow, pickWindow, startWindows, windowsOf } from "./windows.j
 /** @typedef {import("./types.js").Shown} Shown */
 /** @typedef {import("./types.js").WindowState} WindowState */
 
-const REST_MS = 2000;
+const GONE = 410;
+const REST_MS = 3000;
 const LISTS = /** @type {const} */ (["top", "method", "measure"]); // With fixed options.
 // A collection opens on the first that fits: what single cells of a grid or bins of a line have is noise.
 const VIEWS = [mapView, cdfView, valuesView, crossedView, timeView, privacyView, healthView];
@@ -109,6 +110,7 @@ async function refresh(current) {
   const [windows, status] = await Promise.all([
     windowsOf(collection.name),
     statusOf(collection.name),
+    loadCharts(),
   ]);
   if (!current()) return;
   const compares = view.compares?.(collection) ?? false;
@@ -177,7 +179,7 @@ function followCollection(name) {
   unfollow = follow(name, () => (isPaused() ? countMissed() : updateSoon()), tellLive);
 }
 
-/** Refresh after an event; all collections together not more often than every two seconds. */
+/** Refresh after an event; all collections together not more often than every `REST_MS`. */
 function updateSoon() {
   const rest = element("overview").hidden ? 0 : begun + REST_MS - Date.now();
   if (rest <= 0) void update();

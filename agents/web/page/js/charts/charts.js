@@ -1,6 +1,6 @@
 // Lines with bounds over one axis. uPlot draws the axes; this module draws what lies between them.
 
-import { make } from "../dom.js";
+import { element, make } from "../dom.js";
 import { tickText } from "../format.js";
 import { drawMarks } from "./marks.js";
 import { colour } from "../theme.js";
@@ -244,4 +244,22 @@ function splitsOf({ extent, height, bars }) {
 /** @param {Chart} chart How far the last number of an axis reaches beyond the last value. */
 function endRoom(chart) {
   return Math.max(22, widthOf([tickText(spanOf(chart)[1], "")]) / 2 + 4);
+}
+
+/** @type {Promise<unknown> | null} */
+let loading = null;
+
+/** Load uPlot, once: what all collections together show has no charts, and is there sooner. */
+export function loadCharts() {
+  loading ??= new Promise((resolve, reject) => {
+    const { content } = /** @type {HTMLTemplateElement} */ (element("charts"));
+    const script = document.importNode(content, true).firstElementChild;
+    script?.addEventListener("load", resolve);
+    script?.addEventListener("error", () => {
+      loading = null;
+      reject(new Error("uPlot was not loaded"));
+    });
+    if (script) document.head.append(script);
+  });
+  return loading;
 }

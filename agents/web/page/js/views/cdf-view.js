@@ -3,7 +3,7 @@
 import { askKept } from "../api.js";
 import { boundsText, methodFor } from "../bounds.js";
 import { chosen } from "../choices.js";
-import { askCurve, drawCurve, placesOf } from "../curve.js";
+import { askCurve, drawCurve, evenPlaces } from "../curve.js";
 import { element, say } from "../dom.js";
 import { spanTextUtc } from "../format.js";
 import { quantileOptions } from "../series.js";
@@ -34,7 +34,7 @@ async function update(shown, current) {
   const { collection } = shown;
   const { domain } = collection;
   const [size] = domain.shape;
-  const places = placesOf(size, Math.min(MOST_PLACES, Math.floor(MOST_WORK / size)));
+  const places = evenPlaces(size, Math.min(MOST_PLACES, Math.floor(MOST_WORK / size)));
   const [estimate, before] = await Promise.all([
     askCurve(shown, places, togetherOf(shown)),
     beforeOf(shown, places),

@@ -1,7 +1,7 @@
 // The smoothest curve of high likelihood, and the bounds from the likelihood.
 
 import { boundsText } from "../bounds.js";
-import { askCurve, drawCurve, placesOf } from "../curve.js";
+import { askCurve, drawCurve, evenPlaces } from "../curve.js";
 import { element, say } from "../dom.js";
 import { quantileOptions } from "../series.js";
 
@@ -24,7 +24,7 @@ export async function updateLikelihood(shown, current) {
     return;
   }
   const { domain } = collection;
-  const places = placesOf(domain.shape[0], MOST_PLACES);
+  const places = evenPlaces(domain.shape[0], MOST_PLACES);
   const estimate = await askCurve(shown, places, [
     ...quantileOptions(collection),
     ["project", "likelihood"],
