@@ -194,13 +194,19 @@ class _Written(GenerateJsonSchema):
 
 @click.command()
 @click.option("--schema", is_flag=True, help="Print a JSON Schema of the file instead.")
-@click.option("--documents", is_flag=True, help="Print a JSON Schema of estimate documents.")
+@click.option(
+    "--documents",
+    is_flag=True,
+    help="Print a JSON Schema of estimate documents; change documents are among its `$defs`.",
+)
 def keys(*, schema: bool, documents: bool) -> None:
     """Explain every key of a configuration: type, limits, default and meaning."""
     if documents:
-        from ldpstream.agents.document.model import document_schema
+        from ldpstream.agents.document.model import ChangeDocument, document_schema
 
-        click.echo(json.dumps(document_schema(), indent=2))
+        documents_schema, change = document_schema(), ChangeDocument.model_json_schema()
+        documents_schema["$defs"] |= change.pop("$defs") | {"ChangeDocument": change}
+        click.echo(json.dumps(documents_schema, indent=2))
         return
     click.echo(json.dumps(json_schema(), indent=2) if schema else page(), nl=schema)
 

@@ -14,7 +14,7 @@ from typing import Final
 from pydantic import JsonValue
 
 from ldpstream.agents.document.entries import Shares
-from ldpstream.agents.document.model import EstimateDocument, MergedBlocks
+from ldpstream.agents.document.model import ChangeDocument, EstimateDocument, MergedBlocks, Moved
 
 HEADER: Final = (
     *("collection", "start", "end", "n", "final", "withheld", "late", "rejected"),
@@ -31,6 +31,14 @@ The span is empty if it equals the window. `name` is the value's label or the qu
 quantile's share. `value`, `low` and `high` are shares, means of linear queries, or labels of
 quantiles.
 """
+
+CHANGE_HEADER: Final = (
+    *("collection", "attribute", "before_start", "before_end", "before_n", "before_final"),
+    *("start", "end", "n", "final", "withheld", "estimand", "confidence", "method", "devices"),
+    *("kind", "name", "p", "before", "after", "change", "se", "low", "high", "told"),
+)
+"""`kind` is `value`, `block`, `range`, `linear`, `quantile` (whose change and bounds are steps), or
+`none` without entries; `name` is the value's label, or that of a block or query."""
 
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 
@@ -50,6 +58,39 @@ def to_csv(rows: Iterable[Sequence[Cell]], header: Sequence[str] | None) -> byte
 def document_csv(document: EstimateDocument) -> bytes:
     """Return a document in CSV, with a header."""
     return to_csv(document_rows(document), HEADER)
+
+
+def change_csv(document: ChangeDocument) -> bytes:
+    """Return a change document in CSV, with a header and a row for each entry."""
+    before, after = document.before, document.after
+    head: list[Cell] = [
+        *(document.collection, document.attribute),
+        *(before.window.start, before.window.end, before.n, before.final),
+        *(after.window.start, after.window.end, after.n, after.final, document.withheld),
+    ]
+    head += (
+        [None] * 4
+        if document.withheld
+        else [document.estimand, document.confidence, document.method, document.devices]
+    )
+    moved: list[tuple[str, Cell, Moved]] = [
+        *(("value", _text(one.value), one) for one in document.values),
+        *(("block", one.name or one.block, one) for one in document.blocks),
+        *(("range", one.name, one) for one in document.ranges),
+        *(("linear", one.name, one) for one in document.linear),
+    ]
+    rows = [
+        [*head, kind, name, None, *(getattr(one, column) for column in CHANGE_HEADER[-7:])]
+        for kind, name, one in moved
+    ]
+    rows += [
+        [
+            *(*head, "quantile", None, one.p, _text(one.before), _text(one.after)),
+            *(one.steps, None, one.low, one.high, one.told),
+        ]
+        for one in document.quantiles
+    ]
+    return to_csv(rows or [[*head, "none", *[None] * 9]], CHANGE_HEADER)
 
 
 def document_rows(document: EstimateDocument) -> Iterator[list[Cell]]:

@@ -1,29 +1,47 @@
 """Answers what changed between two spans; the rest is as for the estimate of one."""
 
 import hashlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 from aiohttp import web
+from multidict import MultiMapping
 
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.config.query.capabilities import disclosed_blocks, read_options
-from ldpstream.agents.config.query.options import EstimateOptions
+from ldpstream.agents.config.query.capabilities import (
+    disclosed_blocks,
+    read_options,
+)
+from ldpstream.agents.config.query.options import ChangeRequest, EstimateOptions
 from ldpstream.agents.document.changes import ChangeOptions, Span, write_change
+from ldpstream.agents.document.flat import change_csv
+from ldpstream.agents.document.model import ChangeDocument
 from ldpstream.agents.engine.facade import WorkerCollection
 from ldpstream.agents.web.computation import QUEUES, Job, answer_bytes, check_cost
+from ldpstream.agents.web.declaration import Format
 from ldpstream.agents.web.estimates import (
     CELLS_LIMIT,
     address_words,
+    asked_times,
+    body_options,
     check_size,
     check_span,
     known_tags,
     newest_window,
     one_axis,
+    read_posted,
     tagged,
     take_span,
 )
-from ldpstream.agents.web.requests import AnswerError, read_flag, read_time, readable_collection
+from ldpstream.agents.web.requests import (
+    AnswerError,
+    read_flag,
+    read_time,
+    readable_collection,
+    requested_format,
+)
 from ldpstream.mechanisms.base.errors import QueryError
 
 
@@ -34,6 +52,7 @@ class ChangeJob:
     before: Job
     after: Job
     options: ChangeOptions
+    form: Format = "json"
 
     @property
     def final(self) -> bool:
@@ -42,7 +61,7 @@ class ChangeJob:
 
     def tag(self, config: CollectionConfig) -> str:
         """Return a hash that identifies the answer: that of both spans, in this order."""
-        texts = self.before.tag(config), self.after.tag(config), repr(self.options)
+        texts = self.before.tag(config), self.after.tag(config), f"{self.options} {self.form}"
         return hashlib.blake2b("\n".join(texts).encode(), digest_size=16).hexdigest()
 
     def body(self, config: CollectionConfig) -> bytes:
@@ -51,13 +70,43 @@ class ChangeJob:
             Span(totals=job.totals, window=job.window, final=job.final)
             for job in (self.before, self.after)
         )
-        return write_change(config, before, after, self.options)
+        body = write_change(config, before, after, self.options)
+        if self.form == "csv":
+            body = change_csv(ChangeDocument.model_validate_json(body))
+        return body
 
 
 async def change(request: web.Request) -> web.Response:
     """Answer what changed from one span to another, by default the newest window."""
     collection = readable_collection(request)
-    config, options = collection.config, _read(request, collection.config)
+    options = _read(request.query, collection.config)
+    return await _answer(request, collection, request.query, options)
+
+
+async def change_posted(request: web.Request) -> web.Response:
+    """Answer the same for a request in a JSON body."""
+    collection = readable_collection(request)
+    body = await read_posted(request, ChangeRequest)
+    for name in ("areas", "estimand", "simultaneous", "project"):
+        if getattr(body, name) is not None:
+            raise AnswerError(400, f"{name}: expected none, which only estimates of one span have")
+    options = _options(
+        collection.config,
+        partial(body_options, body),
+        asked=bool(body.quantiles),
+        blocks=bool(body.blocks),
+        devices=body.devices,
+    )
+    return await _answer(request, collection, asked_times(body), options)
+
+
+async def _answer(
+    request: web.Request,
+    collection: WorkerCollection,
+    times: Mapping[str, str],
+    options: ChangeOptions,
+) -> web.Response:
+    config, form = collection.config, requested_format(request)
     queues = request.app[QUEUES]
     published_bytes = await queues.published_bytes(config)
     # Both spans, and every value of each, since those that changed most are not known before.
@@ -65,34 +114,53 @@ async def change(request: web.Request) -> web.Response:
     cost_bytes = 2 * answer_bytes(config.spec, every)
     check_cost(cost_bytes, published_bytes, options.estimate)
     async with queues.turn(cost_bytes, published_bytes) as compute:
-        before, after = _spans(request, collection)
+        before, after = _spans(times, collection)
         makes = [take_span(collection, span, options.estimate) for span in (before, after)]
         answer = await compute(
             config,
-            lambda: ChangeJob(before=makes[0](), after=makes[1](), options=options),
+            lambda: ChangeJob(before=makes[0](), after=makes[1](), options=options, form=form),
             known_tags(request),
         )
-    return tagged(request, answer, "json")
+    return tagged(request, answer, form)
 
 
-def _read(request: web.Request, config: CollectionConfig) -> ChangeOptions:
-    """Return what is compared, as asked for.
+def _read(query: MultiMapping[str], config: CollectionConfig) -> ChangeOptions:
+    """Return what is compared, as the URL asks for it.
 
     Raises:
         AnswerError: 400, naming the parameter and what was expected.
     """
-    query = request.query
-    blocks = read_flag(query, "blocks")
     devices: Literal["different"] | None = None
     if (text := query.get("devices")) is not None:
         if text != "different":
             raise AnswerError(400, f"devices: expected different, got {text[:40]!r}")
         devices = "different"
+    return _options(
+        config,
+        lambda config: read_options(config.options, config.spec, address_words(query)),
+        asked="quantile" in query,
+        blocks=read_flag(query, "blocks"),
+        devices=devices,
+    )
+
+
+def _options(
+    config: CollectionConfig,
+    read: Callable[[CollectionConfig], EstimateOptions],
+    *,
+    asked: bool,
+    blocks: bool,
+    devices: Literal["different"] | None,
+) -> ChangeOptions:
+    """Return what is compared; `asked` says that quantiles are not only those published.
+
+    Raises:
+        AnswerError: 400, naming the parameter and what was expected.
+    """
     try:
-        options = read_options(config.options, config.spec, address_words(query))
+        options = read(config)
         about = config.attributes.get(options.attribute or "", config)
-        domain = about.spec.domain.estimated
-        options = one_axis(options, domain, asked="quantile" in query)
+        options = one_axis(options, about.spec.domain.estimated, asked=asked)
         _check(options, config, blocks=blocks)
     except QueryError as error:
         raise AnswerError(400, str(error)) from error
@@ -125,20 +193,20 @@ def _check(options: EstimateOptions, config: CollectionConfig, *, blocks: bool) 
 
 
 def _spans(
-    request: web.Request, collection: WorkerCollection
+    times: Mapping[str, str], collection: WorkerCollection
 ) -> tuple[tuple[int, int], tuple[int, int]]:
     """Return the span to compare with, and the other one.
 
     Raises:
         AnswerError: 400, where a time is invalid or the spans overlap; 404, 410 as for estimates.
     """
-    window, query = collection.context.window, request.query
-    start_ms, end_ms = read_time(query, "start"), read_time(query, "end")
+    window = collection.context.window
+    start_ms, end_ms = read_time(times, "start"), read_time(times, "end")
     if start_ms is None and end_ms is None:
         start_ms, end_ms = newest_window(collection)
     after = check_span(collection, start_ms, end_ms)
     names = ("before_start", "before_end")
-    first_ms, last_ms = (read_time(query, name) for name in names)
+    first_ms, last_ms = (read_time(times, name) for name in names)
     if first_ms is None and last_ms is None:
         first, end = map(window.pane, after)
         first_ms, last_ms = window.start(2 * first - end), after[0]

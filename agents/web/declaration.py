@@ -146,6 +146,7 @@ CHANGE: Final = (
         "not guarantee: bounds are narrower",
         {"type": "string", "enum": ["different"]},
     ),
+    FORMAT,
     FINGERPRINT,
 )
 _POINTS: Final = (

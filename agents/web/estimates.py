@@ -16,7 +16,7 @@ import hashlib
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeVar
 
 from aiohttp import ETag, web
 from multidict import MultiMapping
@@ -57,6 +57,7 @@ VALUES_LIMIT: Final = 100_000
 """Values in one list."""
 CELLS_LIMIT: Final = 20_000_000
 """Number of ranges and linear queries times values of the domain; one query is always allowed."""
+Asked = TypeVar("Asked", bound=EstimateRequest)
 QUANTILE_VALUES_LIMIT: Final = 10_000
 """The largest domain for quantiles, except those that are published anyway.
 
@@ -82,13 +83,9 @@ async def estimate(request: web.Request) -> web.Response:
 async def estimate_posted(request: web.Request) -> web.Response:
     """Answer the same for a request in a JSON body."""
     collection = readable_collection(request)
-    if request.content_type != "application/json":
-        raise AnswerError(415, "Content-Type: expected application/json")
-    body = read_body(await request.app[BODIES].read(request, limit_bytes=BODY_BYTES))
-    options = _body_options(body, collection.config)
-    times = {"start": body.start, "end": body.end}
-    span = {name: str(time) for name, time in times.items() if time is not None}
-    return await _answer(request, collection, span, options)
+    body = await read_posted(request, EstimateRequest)
+    options = body_options(body, collection.config)
+    return await _answer(request, collection, asked_times(body), options)
 
 
 def _address_options(query: MultiMapping[str], config: CollectionConfig) -> EstimateOptions:
@@ -120,19 +117,37 @@ def address_words(query: MultiMapping[str]) -> Mapping[str, list[str]]:
     return words
 
 
-def read_body(raw: bytes) -> EstimateRequest:
+async def read_posted(request: web.Request, model: type[Asked]) -> Asked:
+    """Return the request in a body.
+
+    Raises:
+        AnswerError: 415 for another type; 400, naming the first invalid key and what was expected.
+    """
+    if request.content_type != "application/json":
+        raise AnswerError(415, "Content-Type: expected application/json")
+    return read_body(await request.app[BODIES].read(request, limit_bytes=BODY_BYTES), model)
+
+
+def read_body(raw: bytes, model: type[Asked]) -> Asked:
     """Return the request in a body.
 
     Raises:
         AnswerError: 400, naming the first invalid key and what was expected.
     """
     try:
-        return EstimateRequest.model_validate_json(raw)
+        return model.model_validate_json(raw)
     except ValidationError as error:
-        raise AnswerError(400, request_problem(error, REQUEST_KEYS)) from error
+        keys = {**REQUEST_KEYS, "": tuple(model.model_fields)}
+        raise AnswerError(400, request_problem(error, keys)) from error
 
 
-def _body_options(body: EstimateRequest, config: CollectionConfig) -> EstimateOptions:
+def asked_times(body: EstimateRequest) -> Mapping[str, str]:
+    """Return the times in a body, as texts by their names."""
+    names = ("start", "end", "before_start", "before_end")
+    return {name: str(time) for name in names if (time := getattr(body, name, None)) is not None}
+
+
+def body_options(body: EstimateRequest, config: CollectionConfig) -> EstimateOptions:
     """Return the collection's options, replaced where a body asks for something else.
 
     Raises:

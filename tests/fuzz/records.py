@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ldpstream.agents.config.query.options import EstimateRequest
 from ldpstream.agents.document.answers import (
     CollectionList,
     CollectionStatus,
@@ -174,8 +175,12 @@ def formats() -> list[Format]:
         Format("list", (ApiError,), _status(CollectionList), _damaged_json({"collections": []})),
         Format("problem", (ApiError,), _status(Problem), _damaged_json({"error": "x"})),
         Format("event", (ValueError,), _events, _damaged_json({"collection": "city", "n": 3})),
-        Format("body", (AnswerError,), read_body, _damaged_json(_BODY)),
+        Format("body", (AnswerError,), _body, _damaged_json(_BODY)),
     ]
+
+
+def _body(raw: bytes) -> EstimateRequest:
+    return read_body(raw, EstimateRequest)
 
 
 def _dump(answer: Any) -> Any:

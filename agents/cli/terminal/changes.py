@@ -14,12 +14,12 @@ from ldpstream.agents.cli.terminal.labels import ShownLabels
 from ldpstream.agents.cli.terminal.options import Form
 from ldpstream.agents.cli.terminal.tables import FittingTable, percent, table_console
 from ldpstream.agents.client import Client
-from ldpstream.agents.document.flat import Cell, to_csv
+from ldpstream.agents.document.flat import Cell, change_csv
 from ldpstream.agents.document.model import ChangeDocument, Moved
 from ldpstream.mechanisms.base.texts import count
 from ldpstream.mechanisms.base.times import format_time, parse_duration, parse_time
 
-_HEADER: Final = ("kind", "name", "before", "after", "change", "low", "high", "told")
+_COLUMNS: Final = ("name", "before", "after", "change", "low", "high", "told")
 
 
 def print_change(
@@ -60,11 +60,10 @@ async def _print(
         sys.stdout.buffer.write(answer + b"\n")
         return
     document = ChangeDocument.model_validate_json(answer)
-    rows = list(_rows(document, labels))
     if form == "csv":
-        sys.stdout.buffer.write(to_csv(rows, _HEADER))
+        sys.stdout.buffer.write(change_csv(document))
         return
-    _show(document, rows)
+    _show(document, list(_rows(document, labels)))
 
 
 async def _spans(
@@ -132,7 +131,7 @@ def _show(document: ChangeDocument, rows: Sequence[Sequence[Cell]]) -> None:
         markup=False,
     )
     table = FittingTable()
-    for header in ("name", *_HEADER[2:]):
+    for header in _COLUMNS:
         table.add_column(header, justify="left" if header == "name" else "right")
     for kind, name, *numbers, told in rows:
         # Shares in percent; means and positions in their own units.

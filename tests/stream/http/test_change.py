@@ -1,5 +1,7 @@
 """`GET .../change`: what changed between two spans, on real replicas without a broker."""
 
+import csv
+import io
 from typing import Any
 
 import pytest
@@ -161,6 +163,49 @@ async def test_a_reader_that_has_the_answer_gets_a_304(client: Client) -> None:
     assert (await client.get(PATH, headers={"If-None-Match": tag})).status == 304
     other = await client.get(f"{PATH}?devices=different", headers={"If-None-Match": tag})
     assert other.status == 200
+
+
+async def test_csv_has_a_row_for_each_change_and_another_tag(client: Client) -> None:
+    found = await ask(client, f"{PATH}?top=all")
+    answer = await client.get(f"{PATH}?top=all&format=csv")
+    assert answer.content_type == "text/csv"
+    assert answer.headers["ETag"] != (await client.get(f"{PATH}?top=all")).headers["ETag"]
+    rows = list(csv.DictReader(io.StringIO(await answer.text())))
+    assert [row["kind"] for row in rows] == ["value"] * 4 + ["range"]
+    entries = [*found["values"], *found["ranges"]]
+    for row, entry in zip(rows, entries, strict=True):
+        assert row["name"] == entry.get("value", entry.get("name"))
+        for name in ("before", "after", "change", "se", "low", "high"):
+            assert float(row[name]) == entry[name], name
+        assert row["told"] == (entry["told"] or "")
+        ends = [row[name] for name in ("before_start", "before_end", "start", "end")]
+        windows = found["before"]["window"], found["after"]["window"]
+        assert ends == [one[end] for one in windows for end in ("start", "end")]
+    few = await client.get(PATH.replace("modes", "few"), headers={"Accept": "text/csv"})
+    (row,) = csv.DictReader(io.StringIO(await few.text()))
+    assert (row["kind"], row["withheld"], row["change"]) == ("none", "true", "")
+
+
+async def test_a_body_asks_the_same(client: Client) -> None:
+    spans = {"start": minute(2), "end": minute(3), "before_start": minute(0)}
+    spans["before_end"] = minute(1)
+    asked = {**spans, "top": "all", "ranges": ["rail"], "devices": "different"}
+    address = "&".join(f"{name}={value}" for name, value in spans.items())
+    found = await ask(client, f"{PATH}?{address}&top=all&range=rail&devices=different")
+    answer = await client.post(PATH, json=asked)
+    assert await answer.json() == found
+    table = await client.post(f"{PATH}?format=csv", json=asked)
+    assert (await table.text()).startswith("collection,attribute,before_start,")
+    for wrong, error in (
+        ({"areas": True}, "areas: expected none"),
+        ({"devices": "same"}, "devices: expected"),
+        ({"befor_start": 1}, "befor_start: unknown key"),
+        ({"before_start": 1}, "before_end: expected before_start and before_end"),
+        ({"blocks": True}, "blocks: expected false"),
+    ):
+        refused = await client.post(PATH, json=wrong)
+        assert refused.status == 400
+        assert (await refused.json())["error"].startswith(error)
 
 
 class TestBlocks:
