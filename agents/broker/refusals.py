@@ -186,9 +186,10 @@ def describe_error(error: Exception, kafka: KafkaConfig) -> str:
     if isinstance(error, TopicError):
         return str(error)
     if isinstance(error, _UNREACHED):
+        port = "" if ":" in kafka.bootstrap else ", port 9092"
         return (
-            f"no broker answers at {kafka.bootstrap}: is it running, and are kafka.bootstrap or "
-            "LDPSTREAM_KAFKA_BOOTSTRAP right?"
+            f"no broker answers at {kafka.bootstrap}{port}: is it running, and are "
+            "kafka.bootstrap or LDPSTREAM_KAFKA_BOOTSTRAP right?"
         )
     code, text = error_code(error), _one_line(error)
     sentence = _SENTENCES.get(code, "failed: {error}")

@@ -32,6 +32,7 @@ from ldpstream.agents.cli.terminal import broker
 from ldpstream.agents.cli.terminal.common import config_option, count, load_collection
 from ldpstream.agents.cli.terminal.errors import Failed, Refused
 from ldpstream.agents.config import CollectionConfig, Config
+from ldpstream.agents.document.sinks import check_replaceable
 from ldpstream.agents.engine.changelog import ChangelogReader
 from ldpstream.agents.engine.contexts import make_context
 from ldpstream.agents.state.context import Context
@@ -115,6 +116,10 @@ def backup(config_file: str, name: str, file: Path) -> None:
     `minimum` is. `ldpstream reset NAME --restore FILE` continues from it.
     """
     config, collection = load_collection(config_file, name)
+    try:
+        check_replaceable(file)
+    except ValueError as error:
+        raise Refused(str(error)) from error
     try:
         description, size, left_out = broker.run(
             _backup(config, collection, file), config.kafka, config_file
@@ -343,15 +348,20 @@ def write_backup(file: Path, description: Description, records: Iterable[Record]
     with suppress(FileNotFoundError):
         unfinished.unlink()
     descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as raw:
-        with gzip.open(raw, "wt", encoding="ascii", compresslevel=6) as out:
-            out.write(json.dumps({"format": _FORMAT, **asdict(description)}) + "\n")
-            for partition, key, value in records:
-                line = [partition, b64encode(key).decode(), b64encode(value).decode()]
-                out.write(json.dumps(line) + "\n")
-        raw.flush()
-        os.fsync(raw.fileno())
-    unfinished.replace(file)
+    try:
+        with os.fdopen(descriptor, "wb") as raw:
+            with gzip.open(raw, "wt", encoding="ascii", compresslevel=6) as out:
+                out.write(json.dumps({"format": _FORMAT, **asdict(description)}) + "\n")
+                for partition, key, value in records:
+                    line = [partition, b64encode(key).decode(), b64encode(value).decode()]
+                    out.write(json.dumps(line) + "\n")
+            raw.flush()
+            os.fsync(raw.fileno())
+        unfinished.replace(file)
+    except OSError:
+        # The disk is full, say: it needs the space of what was written so far.
+        unfinished.unlink(missing_ok=True)
+        raise
     return file.stat().st_size
 
 

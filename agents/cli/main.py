@@ -4,6 +4,7 @@ import errno
 import io
 import os
 import sys
+from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, Never
@@ -35,7 +36,7 @@ COMMANDS: Final = {
     "backup": "Store a collection's state in a file.",
     "reset": "Start a collection over, continue a back-up, or erase it.",
     "query": "Print windows of a running worker.",
-    "finals": "Store final windows: Parquet or JSON.",
+    "finals": "Print final windows as JSON, or keep them in a Parquet file.",
     "discover": "Find unknown words, round by round.",
     "status": "Show collections, partitions, lag and watermarks of a worker.",
     "simulate": "Send made-up reports to a collection, to try a set-up.",
@@ -67,6 +68,14 @@ class Commands(click.Group):
     def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import and return one command; None for an unknown name."""
         return find_command(cmd_name) if cmd_name in COMMANDS else None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; for an unknown name, say which was probably meant."""
+        if args[0] not in COMMANDS and (meant := get_close_matches(args[0], COMMANDS, n=1)):
+            ctx.fail(f"No such command {args[0]!r} (did you mean {meant[0]}?)")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands without importing them."""

@@ -52,9 +52,18 @@ def store_documents(documents: Iterable[EstimateDocument], to: str) -> None:
 
 
 def check_target(to: str) -> None:
-    """Raise ValueError for a target that is no Parquet file."""
+    """Raise ValueError for what is no Parquet file, ImportError where pyarrow is missing."""
     if "://" in to or not to.endswith(".parquet"):
         raise ValueError(f"expected a file NAME.parquet, which databases load, got {to}")
+    check_replaceable(to)
+    imported("pyarrow", "parquet", "a Parquet file")
+
+
+def check_replaceable(path: str | Path) -> None:
+    """Raise ValueError for what a new file must not be put in the place of, such as a device."""
+    if Path(path).exists() and not Path(path).is_file():
+        found = "a folder" if Path(path).is_dir() else "something else"
+        raise ValueError(f"{path}: expected a file, got {found}")
 
 
 def _window(document: EstimateDocument) -> tuple[str, ...]:
@@ -84,8 +93,6 @@ def _write(to: str, rows: Sequence[Row]) -> None:
     types = {name: _TYPES.get(name, "string") for name in COLUMNS}
     schema = pa.schema([(name, pa.type_for_alias(of)) for name, of in types.items()])
     old_rows: list[Row] = []
-    if Path(to).is_dir():
-        raise ValueError(f"{to}: expected a file, got a folder")
     if Path(to).exists():
         try:
             stored = parquet.read_table(to)

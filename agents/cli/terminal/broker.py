@@ -100,7 +100,7 @@ async def source_partitions(kafka: KafkaConfig, collection: CollectionConfig) ->
         if topic not in states:
             factor = clients.replication_factor(kafka.options, brokers=count_brokers(client))
             states = await declare_topics(client, [collection], replication_factor=factor)
-            click.echo(f"created the topics of {collection.name}", err=True)
+            click.echo(f"created {topic}, and the other topics of {collection.name}", err=True)
     partitions = states[topic].partitions
     if lacking := lacking_partitions(partitions, collection):
         raise Failed(lacking)

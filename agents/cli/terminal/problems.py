@@ -153,8 +153,9 @@ async def _check_collection(
     if source in existing and not await dates_arrivals(admin, source):
         click.echo(
             f"{source}: note: senders set its timestamps (message.timestamp.type=CreateTime): a "
-            "worker that catches up estimates arrival times from most senders' clocks; "
-            "with LogAppendTime the broker sets them"
+            "worker that catches up estimates arrival times from most senders' clocks. To do "
+            "without, let the broker set them: kafka-configs.sh --bootstrap-server BROKER --alter "
+            f"--topic {source} --add-config message.timestamp.type=LogAppendTime"
         )
     if changelog in existing and (unsafe := await warn_of_timestamps(admin, changelog)) is not None:
         click.echo(f"{changelog}: warning: {unsafe}")

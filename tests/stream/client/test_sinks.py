@@ -1,5 +1,7 @@
 """Finals in files: typed rows, the same however often they are stored."""
 
+import os
+import sys
 from pathlib import Path
 
 import pandas as pd
@@ -7,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import ldpstream as ldp
+from ldpstream.agents.document.sinks import check_target
 from tests.stream.modes import AGES, MODES
 
 
@@ -62,6 +65,7 @@ def test_a_new_document_of_a_window_replaces_all_its_rows(
         ("finals.csv", "expected a file NAME.parquet, which databases load, got finals.csv"),
         ("sqlite:///finals.db", "expected a file NAME.parquet, which databases load, got sqlite"),
         ("other.parquet", "other.parquet: expected a Parquet file"),
+        ("pipe.parquet", "pipe.parquet: expected a file, got something else"),
         ("table.parquet", "table.parquet: expected the columns of finals: choose another file"),
     ],
 )
@@ -71,6 +75,13 @@ def test_other_destinations_are_refused(
 ):  # fmt: skip
     monkeypatch.chdir(tmp_path)
     Path("other.parquet").write_text("no table")
+    os.mkfifo("pipe.parquet")
     pd.DataFrame({"a": [1]}).to_parquet("table.parquet")
     with pytest.raises(ValueError, match=said):
         ldp.store_documents(finals, to)
+
+
+def test_what_a_file_needs_is_asked_for_before_there_is_a_final(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ImportError, match=r"the extra parquet brings: pip install"):
+        check_target("finals.parquet")

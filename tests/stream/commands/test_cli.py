@@ -135,6 +135,7 @@ def test_a_closed_pipe_ends_a_command_quietly(tmp_path: Path):
 
 def test_unknown_commands_and_options_are_wrong_use(tmp_path: Path):
     assert "No such command 'foo'" in refused(invoke("foo"))
+    assert "No such command 'chekc' (did you mean check?)" in refused(invoke("chekc"))
     file = configured(tmp_path)
     assert "No such option" in refused(invoke("estimate", "--json", "-c", file, "--foo", "places"))
     assert "Missing argument 'NAME'" in refused(invoke("estimate", "--json", "-c", file))

@@ -1,6 +1,9 @@
 """Back-ups as files: what is written is read, and damaged or foreign ones are refused by name."""
 
+import errno
 import gzip
+import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +55,29 @@ def test_what_is_written_is_read(tmp_path: Path):
     write_backup(backup, described(file), [])
     assert list(read_records(backup)) == []
     assert [path.name for path in tmp_path.iterdir() if "unfinished" in path.name] == []
+
+
+def test_only_files_are_replaced(tmp_path: Path):
+    """As root a device such as /dev/full would become a file, and the back-up seem to succeed."""
+    file, pipe = configured(tmp_path), tmp_path / "pipe"
+    os.mkfifo(pipe)
+    said = refused(invoke("backup", "-c", file, "modes", str(pipe)))
+    assert said == f"{pipe}: expected a file, got something else"
+    assert pipe.is_fifo()
+
+
+def test_a_full_disk_leaves_the_old_back_up_and_nothing_else(tmp_path: Path):
+    file, backup = configured(tmp_path), tmp_path / "modes.backup"
+    write_backup(backup, described(file), RECORDS)
+
+    def full() -> Iterator[Record]:
+        yield RECORDS[0]
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(OSError, match="No space left"):
+        write_backup(backup, described(file), full())
+    assert list(read_records(backup)) == RECORDS
+    assert {path.name for path in tmp_path.iterdir()} == {"ldpstream.toml", "modes.backup"}
 
 
 def test_any_part_of_a_back_up_is_refused(tmp_path: Path):
