@@ -22,6 +22,7 @@ from tests.attack.stand import Stand
 from tests.attack.supply import private_umask
 from tests.brokers import Broker
 from tests.ops.queries import DOCKER
+from tests.pages import blocks
 
 ROOT = DOCKER.parent
 COMPOSE: dict[str, Any] = yaml.safe_load((DOCKER / "compose.yaml").read_text())
@@ -223,6 +224,20 @@ def test_a_change_of_sources_downloads_nothing_again():
     assert re.findall(r"^COPY (.*)$", first, re.MULTILINE) == ["constraints-base.txt ./"]
     assert first.count("--require-hashes") == DOCKERFILE.count("--require-hashes") == 1
     assert DOCKERFILE.count("--no-deps --no-build-isolation") == 1
+
+
+def test_the_page_installs_what_the_image_does():
+    page = blocks("docs/how-to/deploy.md")
+    (install,) = [one.code for one in page if "pip install" in one.code]
+    # But for what only an image needs: no cache, and no notice of another pip.
+    image = DOCKERFILE.replace("\\\n", "").replace("--no-cache-dir --disable-pip-version-check", "")
+    taken = [" ".join(words.split()) for words in re.findall("bin/pip install(.*)", image)]
+    assert [
+        " ".join(words.split()) for words in re.findall("bin/pip install(.*)", install)
+    ] == taken
+    (unit,) = [one.code for one in page if "[Service]" in one.code]
+    assert f"ExecStart=/opt/ldpstream/current/bin/ldpstream worker -c {CONFIG}\n" in unit
+    assert "ln -sfn $release /opt/ldpstream/current\n" in install
 
 
 def test_images_are_pinned_and_kafka_is_the_one_of_the_tests():

@@ -17,6 +17,7 @@ from tests.house.scripts import script
 from tests.ops.exported import exported, samples
 from tests.ops.monitoring import skip_without_prometheus
 from tests.ops.queries import BOARDS, DOCKER, board_expressions, metrics_in, rules
+from tests.pages import blocks
 
 RULES = [(rule.get("record") or rule["alert"], rule["expr"]) for rule in rules()]
 EXPRESSIONS = [*RULES, *board_expressions()]
@@ -76,6 +77,20 @@ def test_the_page_of_alerts_has_the_next_step_of_each():
     listed = {name for row in table for name in row.split(", ")}
     assert listed == {rule["alert"] for rule in rules() if "alert" in rule}
     assert f"{len(listed)} alerts" in page
+
+
+def test_the_page_of_alerts_starts_prometheus_with_two_workers(tmp_path: Path):
+    skip_without_prometheus()
+    (block,) = [one for one in blocks("docs/how-to/monitor.md") if one.language == "sh"]
+    (tmp_path / "read-token").write_text("secret")
+    shutil.copytree(DOCKER, tmp_path / "docker")
+    command, _, started = block.code.partition(" && prometheus ")
+    subprocess.run(["sh", "-euc", command], cwd=tmp_path, check=True, capture_output=True)
+    assert started == "--config.file=prometheus.yml\n"
+    configured = yaml.safe_load((tmp_path / "my-prometheus" / "prometheus.yml").read_text())
+    (workers, _) = configured["scrape_configs"]
+    assert workers["static_configs"] == [{"targets": ["127.0.0.1:6066", "127.0.0.1:6067"]}]
+    assert workers["authorization"] == {"credentials_file": "../read-token"}
 
 
 def test_the_page_of_alerts_asks_for_metrics_that_exist():
