@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
 
@@ -121,11 +121,19 @@ def _show_commands(folder: Path, rounds: int) -> None:
     Console(width=100).print(table)
 
 
-def cpu_seconds(arguments: Sequence[str], *, output: Path | None = None) -> float:
+def cpu_seconds(
+    arguments: Sequence[str],
+    *,
+    output: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> float:
     """Return the processor time of a Python with these arguments, whose output goes to a file."""
     with (output or Path(os.devnull)).open("wb") as file:
         process = subprocess.Popen(
-            [sys.executable, *arguments], stdout=file, stderr=subprocess.DEVNULL
+            [sys.executable, *arguments],
+            stdout=file,
+            stderr=subprocess.DEVNULL,
+            env=environment,
         )
         _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
