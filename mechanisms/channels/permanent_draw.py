@@ -49,15 +49,24 @@ class Blend:
 
     @property
     def shared_noise(self) -> float:
-        """A bound on the part of a report's noise that it shares with others of its draw.
+        """The part of a report's noise that it shares with others of its draw (`shared_part`)."""
+        uniform = Fraction(1, self.order)
+        return shared_part(self.keep, self.likely, uniform, alone=self.inside == 1)
 
-        With `Q = lambda Q1 + (1 - lambda) beta`, beta uniform, two reports of one draw z have the
-        covariance `Var(E[h | z]) = lambda^2 Var(h)` under Q1, for every decoder h. The variance of
-        one is at least `lambda Var(h)` under Q1 plus `(1 - lambda) Var(h)` under beta, and that
-        under beta is at least the one under Q1 over `max Q1/beta`, which is `order likely`.
+    @property
+    def shared_moment(self) -> float:
+        """The same part of the second moment about the mean over the whole block.
+
+        If the block itself is drawn and kept, as the level of a tree is, and all blocks have one
+        mean, it bounds the part of the noise: what is known of the value is in both.
         """
-        keep, tightest = float(self.keep), float(self.order * self.likely)
-        return keep**2 / (keep + (1.0 - keep) / tightest)
+        return shared_part(self.keep, self.likely, Fraction(1, self.order))
+
+    @property
+    def shared_around(self) -> float:
+        """The part that a value shares which sends a report of its own, or any of the block."""
+        own = 1 - self.order * self.unlikely
+        return shared_part(self.keep, own, Fraction(0), alone=True)
 
     def ratio(self, reports: int) -> Fraction:
         """Return the largest ratio of two values of the block over all outcomes of m >= 1 reports.
@@ -77,6 +86,25 @@ class Blend:
         rest = self.unlikely * (self.order - 1 + grown)
         more = self.likely - self.unlikely
         return (rest + more * (self.inside - 1 + grown)) / (rest + more * self.inside)
+
+
+def shared_part(
+    keep: Fraction, permanent: Fraction, other: Fraction, *, alone: bool = False
+) -> float:
+    """Return a bound, for any query, on the part of its noise that reports of one draw z share.
+
+    With `Q = lambda Q1 + (1 - lambda) beta`, beta without regard to the value, two reports have the
+    covariance `Var(E[h | z]) = lambda^2 Var(h)` under Q1, for every decoder h. The variance of one
+    is that under Q, at least `min Q/Q1` times the one under Q1. So the part is at most `lambda^2`
+    times the largest Q1/Q, which some report attains: it has the probability `permanent` under Q1
+    and `other` under beta. If it is `alone`, and all others are equally likely among themselves,
+    variances split into those of its indicator and those among the others, whose Q1/Q is below 1.
+    """
+    once = keep * permanent + (1 - keep) * other
+    if alone and permanent == 1:
+        return 0.0
+    part = keep**2 * permanent / once
+    return float(part * (1 - permanent) / (1 - once) if alone else part)
 
 
 def epochs_touched(windows: int, epoch: int) -> int:

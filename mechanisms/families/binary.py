@@ -144,7 +144,9 @@ class Binary(SymbolMechanism):
             for x, z, _ in permanent.policy.constraints()
             for y in (0, 1)
         ]
-        return permanent, MixtureChain(keep, rest, tuple(e for e in extremes if e[1] > e[2]))
+        largest = tuple(max(row.get(y, Fraction(0)) for row in rows) for y in (0, 1))
+        different = tuple(e for e in extremes if e[1] > e[2])
+        return permanent, MixtureChain(keep, rest, different, largest)
 
     @locked_cached_property
     def decoder(self) -> CountDecoder:

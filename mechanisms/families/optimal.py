@@ -245,6 +245,7 @@ def _permanent_channel(
             for y, (more, less) in enumerate(columns)
             if more > less
         ),
+        largest=tuple(Fraction(more, rest) for more, _ in columns),
     )
     return permanent, share, chain
 

@@ -21,7 +21,7 @@ from ldpstream.mechanisms.base.arrays import Integers
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.checks import read_epsilon
 from ldpstream.mechanisms.base.errors import SpecError
-from ldpstream.mechanisms.channels.permanent_draw import MOST_COUNTED, Blend
+from ldpstream.mechanisms.channels.permanent_draw import MOST_COUNTED, Blend, shared_part
 from ldpstream.mechanisms.exact.entropy import (
     Entropy,
     bernoulli_rational,
@@ -41,12 +41,9 @@ class Chain(ABC):
     exact: ClassVar[bool] = True
 
     @property
+    @abstractmethod
     def shared_noise(self) -> float:
-        """A bound, for any query, on the part of a report's noise that others of its draw share.
-
-        By default all of it, which is always true.
-        """
-        return 1.0
+        """A bound, for any query, on the part of a report's noise that others of its draw share."""
 
     @abstractmethod
     def again(self, reports: NDArray[Any], entropy: Entropy) -> NDArray[Any]:
@@ -66,20 +63,18 @@ class BlockChain(Chain):
     """A chain of symbols: each stays, or is replaced by a uniform one of its block.
 
     Block j owns the `orders[j]` reports from `starts[j]` on, int64 `(blocks,)` both. `blends` maps
-    each order above 1 to its blend; a block of one report has nothing to draw. `disclosed`
-    says that the value alone decides on the block, and that blends hold for every value.
+    each order above 1 to its blend; a block of one report has nothing to draw. `shared` is
+    `shared_noise`, which depends on who decides on the block.
     """
 
     starts: Integers
     orders: Integers
     blends: Mapping[int, Blend]
-    disclosed: bool = False
+    shared: float
 
     @property
     def shared_noise(self) -> float:
-        if not self.disclosed:
-            return 1.0
-        return max(blend.shared_noise for blend in self.blends.values())
+        return self.shared
 
     def again(self, reports: Integers, entropy: Entropy) -> Integers:
         """Return the reports that are sent for permanent ones, int64 `(n,)` both.
@@ -115,11 +110,21 @@ class MixtureChain(Chain):
     For any channel, `Q = lambda Q1 + (1 - lambda) 1 beta^T`: `keep` is lambda and `others` is
     `(1 - lambda) beta`, which does not depend on z. They sum to 1. `extremes` hold the pairs of
     values that decide the loss, as `(y, Q1[x, y], Q1[x', y])` with `Q1[x, y] > Q1[x', y] > 0`.
+    `largest` are the `max_x Q1[x, y]`.
     """
 
     keep: Fraction
     others: tuple[Fraction, ...]
     extremes: tuple[tuple[int, Fraction, Fraction], ...]
+    largest: tuple[Fraction, ...]
+
+    @property
+    def shared_noise(self) -> float:
+        return max(
+            shared_part(self.keep, most, other / (1 - self.keep), alone=len(self.others) == 2)
+            for most, other in zip(self.largest, self.others, strict=True)
+            if most
+        )
 
     def again(self, reports: Integers, entropy: Entropy) -> Integers:
         chosen = choose_rational(entropy, self._ends, len(reports))

@@ -102,7 +102,8 @@ class BlockHadamard(BlockSymbols):
             order: blend_of((order, order // 2), permanent.levels(order), self.levels(order)[0])
             for order in orders
         }
-        return permanent, BlockChain(self.layout.starts, self.layout.orders, blends, disclosed=True)
+        shared = max((blend.shared_noise for blend in blends.values()), default=0.0)
+        return permanent, BlockChain(self.layout.starts, self.layout.orders, blends, shared)
 
     def levels(self, order: int) -> tuple[Fraction, Fraction]:
         """Return the probability of a position with sign +1, and of one with sign -1."""

@@ -98,10 +98,9 @@ class DesignMechanism(BlockSymbols):
 
     def chain(self, epsilon: object) -> tuple[Self, BlockChain]:
         permanent = self.stronger(read_larger(epsilon, self.epsilon))
-        pairs = zip(self.layout.designs, permanent.layout.designs, strict=True)
-        return permanent, BlockChain(
-            self.layout.starts, self.layout.orders, blends_of(pairs), disclosed=True
-        )
+        blends = blends_of(zip(self.layout.designs, permanent.layout.designs, strict=True))
+        shared = max((blend.shared_noise for blend in blends.values()), default=0.0)
+        return permanent, BlockChain(self.layout.starts, self.layout.orders, blends, shared)
 
     @locked_cached_property
     def decoder(self) -> DesignDecoder:

@@ -293,8 +293,9 @@ class SymbolGroupMechanism(GroupMechanism, SymbolMechanism):
     def block_chain(self, permanent: GroupMechanism) -> BlockChain:
         """Return the chain from a permanent draw: its reports all become ones of group 0."""
         reports = self.thresholds.kinds[0].design.reports
-        blends = {reports: self.blend(permanent)}
-        return BlockChain(np.array([0]), np.array([reports]), blends)
+        blend = self.blend(permanent)
+        shared = max(blend.shared_noise, blend.shared_around)
+        return BlockChain(np.array([0]), np.array([reports]), {reports: blend}, shared)
 
     @locked_cached_property
     def decoder(self) -> SymbolBlanket | DesignDecoder:

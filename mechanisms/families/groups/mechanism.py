@@ -277,6 +277,10 @@ class BlanketChain(Chain):
     subsets: Subsets
     blend: Blend
 
+    @property
+    def shared_noise(self) -> float:
+        return max(self.blend.shared_noise, self.blend.shared_around)
+
     def again(self, reports: Reports, entropy: Entropy) -> Reports:
         """Return the reports that are sent for permanent ones, uint8 `(n, report_bytes)` both.
 

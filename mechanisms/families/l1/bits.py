@@ -346,6 +346,11 @@ class BitChain(Chain):
     steps: int
 
     @property
+    def shared_noise(self) -> float:
+        """The part of one bit: no function of independent ones shares more (Witsenhausen 1975)."""
+        return self.blend.shared_noise
+
+    @property
     def stay(self) -> Fraction:
         """The probability that a bit equals that of the permanent row."""
         return (1 + self.blend.keep) / 2

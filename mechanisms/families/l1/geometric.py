@@ -179,6 +179,19 @@ class GeometricChain(Chain):
     steps: int
 
     @property
+    def shared_noise(self) -> float:
+        """The probability that an end stays, `a1 (1-a)/(a (1-a1))`.
+
+        A coordinate z and what is sent for it, y, are `z+ - z-` and `y+ - y-`, with two independent
+        pairs, cut to the ends. (Cut to infinite ends, since the excess of a geometric number is
+        geometric.) Here z+ is the first success in tosses with probability `1-a1`, and y+ the first
+        of those that count, a part `(1-a)/(1-a1)` of them: `y+ - z+` is independent of z+. The
+        squared correlation of two such tosses is the stated number, and no functions of independent
+        pairs are more correlated than those of one (Witsenhausen 1975).
+        """
+        return float(self.keep[1])
+
+    @property
     def keep(self) -> tuple[Fraction, Fraction]:
         """The probabilities that a coordinate stays, inside and at an end."""
         less = (1 - self.alpha) / (1 - self.larger)

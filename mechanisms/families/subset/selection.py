@@ -273,6 +273,10 @@ class SubsetChain(Chain):
     subsets: Sequence[Subsets]
     blends: Mapping[int, Blend]
 
+    @property
+    def shared_noise(self) -> float:
+        return max(blend.shared_noise for blend in self.blends.values())
+
     def again(self, reports: Payload, entropy: Entropy) -> Payload:
         """Return the reports that are sent for permanent ones, uint8 `(n, report_bytes)` both.
 

@@ -319,8 +319,10 @@ class Tree(BlockSymbols):
             for tree, stronger in trees
             for once, held in zip(tree.levels, stronger.levels, strict=True)
         ]
-        starts, orders = self.layout.levels()
-        return permanent, BlockChain(starts, orders, blends_of(pairs))
+        blends = blends_of(pairs)
+        # On every level decoders have the mean of the weights.
+        shared = max((blend.shared_moment for blend in blends.values()), default=0.0)
+        return permanent, BlockChain(*self.layout.levels(), blends, shared)
 
     @locked_cached_property
     def decoder(self) -> TreeDecoder:
