@@ -10,9 +10,9 @@ from ldpstream.agents.state.context import Waiting
 from ldpstream.agents.state.disclosure_groups import DisclosureGroup, DisclosureGroups
 from ldpstream.agents.state.owner_cells import OwnedCells
 from ldpstream.agents.state.releases import Releases
-from ldpstream.agents.state.replica import BehindError, Replica
+from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.view import Snapshot, answer
-from ldpstream.agents.state.windows import NEVER, WindowSpec
+from ldpstream.agents.state.windows import WindowSpec
 from tests.soak import seeds
 from tests.stream.harness import Cluster, frame, make_context
 from tests.stream.simulation.broken_parts import PART_MUTANTS
@@ -282,20 +282,6 @@ def test_a_new_partition_counts_nothing_into_a_part():
     cluster.produce(1, at(14, 1))
     cluster.steps(3)
     assert (cluster.head(1).n, cluster.head(1).late) == (0, 1)
-
-
-def test_a_worker_that_is_behind_refuses_to_answer():
-    cluster = make_cluster(10, partitions=2)
-    cluster.produce(0, at(5, 6), at(90, 1))
-    cluster.produce(1, at(5, 7), at(90, 1))
-    cluster.step()
-    behind = Replica(cluster.context, 0)
-    behind.read(cluster.log[0], position=len(cluster.log[0]), end=len(cluster.log[0]))
-    assert behind.head.gathered == NEVER
-    cluster.steps(4)
-    assert ask(cluster, 0, 10, final=True).n == 13
-    with pytest.raises(BehindError):
-        answer(cluster.context, [behind, cluster.replicas[1]], 0, 10, final=True)
 
 
 def test_without_a_minimum_no_parts_are_stored_and_all_is_answered():

@@ -1,7 +1,7 @@
 """A closed pane is stored once: what partition 0 gathers, what others keep, what is answered."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,7 +14,7 @@ from ldpstream.agents.state.partition import Partition
 from ldpstream.agents.state.records import HEAD, Head, Key
 from ldpstream.agents.state.replica import BehindError, Replica
 from ldpstream.agents.state.view import totals
-from ldpstream.agents.state.windows import NEVER, WindowSpec
+from ldpstream.agents.state.windows import WindowSpec
 from tests.stream.engines import make_engine
 from tests.stream.harness import Cluster, frame, make_context, make_spec
 
@@ -58,16 +58,6 @@ def told(shown: Sequence[Replica], end_ms: int = 10) -> tuple[list[int], int, in
     return found.statistic.tolist(), found.n, found.late
 
 
-def prefixes(cluster: Cluster, p: int) -> list[Replica]:
-    """Return replicas of a partition after each record of its log."""
-    found = []
-    for end in range(len(cluster.log[p]) + 1):
-        replica = Replica(CONTEXT, p)
-        replica.read(cluster.log[p][:end], position=end, end=end)
-        found.append(replica)
-    return found
-
-
 @pytest.mark.parametrize("partitions", [2, 3, 8])
 def test_what_is_stored_of_a_closed_pane_does_not_depend_on_the_number_of_partitions(
     partitions: int,
@@ -90,98 +80,6 @@ def test_what_is_stored_of_a_closed_pane_does_not_depend_on_the_number_of_partit
         assert not cluster.replicas[p].dead()
 
 
-def test_late_reports_stay_with_their_partition():
-    cluster = make_cluster(3)
-    close(cluster)
-    cluster.produce(1, at(5, 2, 2))
-    cluster.steps(1)
-    cluster.produce(1, at(4, 3))
-    cluster.produce(0, at(4, 3))
-    cluster.steps(4)
-    kinds = {(p, kind) for p, kind, _ in stored(cluster, 0)}
-    assert kinds == {(0, "count"), (0, "n"), (1, "late")}
-    assert told(replicas(cluster))[1:] == (12, 4)
-    first = windows(CONTEXT, replicas(cluster))[0]
-    assert (first.n, first.late) == (12, 4)
-    cluster.take_over(1)
-    cluster.produce(1, at(6, 3))
-    cluster.steps(2)
-    assert told(replicas(cluster))[1:] == (12, 5)
-
-
-def test_a_reader_that_is_behind_answers_the_same_or_nothing():
-    cluster = make_cluster(2)
-    close(cluster)
-    cluster.steps(4)
-    want, refused = told(replicas(cluster)), 0
-    for first in prefixes(cluster, 0):
-        for second in prefixes(cluster, 1):
-            heads = first.head, second.head
-            if any(head is None or head.closed < 1 for head in heads):
-                continue
-            try:
-                assert told([first, second]) == want
-            except BehindError:
-                refused += 1
-                with pytest.raises(BehindError):
-                    windows(CONTEXT, [first, second])
-                with pytest.raises(NotReadyError):
-                    len(WindowedTable(CONTEXT, [first, second]))
-    assert refused
-
-
-def test_an_owner_killed_after_gathering_leaves_nothing_to_repair():
-    cluster = make_cluster(2)
-    close(cluster)
-    cluster.step()
-    cluster.clock(0)
-    cluster.flush(0)
-    assert cluster.head(0).gathered == 1
-    # The counts are in both partitions now, and those of partition 0 are valid.
-    assert {p for p, _, _ in stored(cluster, 0)} == {0, 1}
-    want = told(replicas(cluster))
-    assert want[1] == 12
-    for p in (0, 1):
-        cluster.take_over(p)
-    assert told(replicas(cluster)) == want
-    cluster.steps(3)
-    assert {p for p, _, _ in stored(cluster, 0)} == {0}
-    assert told(replicas(cluster)) == want
-
-
-def test_panes_gathered_by_a_head_that_has_not_won_are_not_gathered():
-    cluster = make_cluster(2)
-    close(cluster)
-    for p in (0, 1):
-        cluster.ingest(p)
-        cluster.clock(p)
-        cluster.flush(p)
-    cluster.clock(0)
-    assert cluster.part(0).work.gathered == 1
-    assert cluster.head(0).gathered == NEVER
-    cluster.clock(1)
-    assert cluster.part(1).work.gathered == NEVER
-    cluster.take_over(0)
-    cluster.steps(4)
-    assert told(replicas(cluster))[1] == 12
-    assert {p for p, _, _ in stored(cluster, 0)} == {0}
-
-
-def test_an_added_partition_starts_with_all_gathered_panes_closed():
-    hopping = replace(WINDOW, size_ms=12, hop_ms=8)
-    context = make_context(hopping, spec=CONTEXT.spec, chunk=16)
-    cluster = Cluster(context, partitions=2, now_ms=1_000)
-    cluster.step()
-    for p in (0, 1):
-        cluster.produce(p, at(13, 1, 2), at(16, 1))
-    cluster.steps(4)
-    assert cluster.head(0).gathered == 4 > hopping.closing(cluster.head(0).final)
-    cluster.partitions = 3
-    cluster.produce(2, at(14, 1))
-    cluster.steps(3)
-    assert (cluster.head(2).n, cluster.head(2).late) == (0, 1)
-
-
 def test_nothing_is_loaded_while_partition_0_has_lost_what_it_stores():
     cluster = make_cluster(2)
     close(cluster)
@@ -190,8 +88,12 @@ def test_nothing_is_loaded_while_partition_0_has_lost_what_it_stores():
     emptied.read([], position=0, end=0)
     for p in (0, 1):
         assert Partition.load(CONTEXT, p, [emptied, cluster.replicas[1]], epoch=99) is None
-    with pytest.raises(BehindError):
-        told([emptied, cluster.replicas[1]])
+    shown = [emptied, cluster.replicas[1]]
+    for refused in (told, partial(windows, CONTEXT)):
+        with pytest.raises(BehindError):
+            refused(shown)
+    with pytest.raises(NotReadyError):
+        len(WindowedTable(CONTEXT, shown))
 
 
 class _OneByOne(tuple[Replica, ...]):

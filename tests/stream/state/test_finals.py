@@ -1,4 +1,4 @@
-"""Finals: hopping windows, publishing and publishing again, expiry, takeovers, new partitions."""
+"""Finals: which windows are published, expiry, losers of a race, offsets without records."""
 
 from dataclasses import replace
 
@@ -13,22 +13,6 @@ from tests.stream.harness import Cluster, frame, make_context
 WINDOW = WindowSpec(size_ms=10, hop_ms=10, idle_ms=None, retention_ms=20)
 NOW_MS = 1_000_000
 NONE = Delays()
-
-
-def test_hopping_windows_share_their_panes():
-    window = WindowSpec(size_ms=12, hop_ms=8, idle_ms=None)
-    cluster = Cluster(make_context(window), now_ms=NOW_MS)
-    cluster.produce(0, frame((0, 0)), frame((9, 1)), frame((13, 0), (17, 1)))
-    cluster.steps(2)
-    cluster.close(1000)
-    cluster.steps(5)
-    assert window.pane_ms == 4
-    assert cluster.finals() == [
-        "-8 1 0 0 1,0",
-        "0 2 0 0 1,1",
-        "8 3 0 0 1,2",
-        "16 1 0 0 0,1",
-    ]
 
 
 def test_windows_without_reports_are_not_published():
@@ -46,61 +30,6 @@ def test_many_finals_are_made_a_few_at_a_step():
     assert len(cluster.published) == 3
     cluster.steps(6)
     assert [final.window_start_ms for final in cluster.published] == list(range(0, 100, 10))
-
-
-def test_finals_are_made_once_and_published_from_their_record():
-    made = []
-    context = make_context(WINDOW, make_final=lambda totals: made.append(totals) or b"same")
-    cluster = Cluster(context, now_ms=NOW_MS)
-    cluster.produce(0, frame((5, 0)), frame((100, 0)))
-    cluster.step()
-    cluster.clock(0)
-    cluster.flush(0)
-    assert len(made) == 1
-    # The owner dies before it publishes; the next one publishes, and dies before it records that.
-    for _ in range(2):
-        part = cluster.take_over(0)
-        assert part is not None
-        assert [final.content for final in part.publications()] == [b"same"]
-        cluster.flush(0)
-    part = cluster.take_over(0)
-    assert part is not None
-    assert len(part.publications()) == 1
-    part.mark_published()
-    cluster.flush(0)
-    part = cluster.take_over(0)
-    assert part is not None
-    assert part.publications() == []
-    assert len(made) == 1
-
-
-def test_only_what_was_offered_is_marked_published():
-    cluster = Cluster(make_context(WINDOW), now_ms=NOW_MS)
-    cluster.produce(0, frame((5, 0)), frame((15, 0)))
-    cluster.step()
-    cluster.clock(0)
-    cluster.flush(0)
-    part = cluster.part()
-    assert [final.window_start_ms for final in part.publications()] == [0]
-    cluster.produce(0, frame((25, 0)))
-    cluster.ingest(0)
-    cluster.flush(0)
-    cluster.clock(0)
-    cluster.flush(0)
-    part.mark_published()
-    assert [final.window_start_ms for final in part.publications()] == [10]
-
-
-def test_nothing_is_published_before_its_head_has_won():
-    cluster = Cluster(make_context(WINDOW), now_ms=NOW_MS)
-    cluster.produce(0, frame((5, 0)), frame((15, 0)))
-    cluster.step()
-    cluster.clock(0)
-    part = cluster.part()
-    assert part.work.final == 1
-    assert part.publications() == []
-    assert part.flush() is not None
-    assert part.publications() == []
 
 
 def test_panes_expire_a_retention_after_closing_and_never_unpublished():
@@ -128,32 +57,6 @@ def test_a_late_report_of_an_expired_pane_counts_in_the_head_only():
     assert cluster.head().late == 2
     late = {pane: cluster.replicas[0].totals(pane).late for pane in cluster.replicas[0].all_panes()}
     assert late == {8: 1, 10: 0}
-
-
-def test_a_new_partition_waits_until_it_is_included_and_starts_closed():
-    cluster = Cluster(make_context(WINDOW), now_ms=NOW_MS)
-    cluster.produce(0, frame((5, 0)), frame((100, 0)))
-    cluster.steps(5)
-    assert cluster.head().final == 10
-    assert Partition.load(cluster.context, 1, cluster.replicas, epoch=9) is None
-    cluster.partitions = 2
-    cluster.produce(1, frame((95, 0)), frame((105, 0)))
-    cluster.steps(3)
-    assert (cluster.head(1).n, cluster.head(1).late) == (1, 1)
-
-
-def test_finals_wait_for_all_partitions_that_ever_were():
-    cluster = Cluster(make_context(WINDOW), partitions=2, now_ms=NOW_MS)
-    cluster.steps(2)
-    cluster.produce(0, frame((5, 0)), frame((100, 0)))
-    cluster.partitions = 1
-    cluster.take_over(0)
-    cluster.steps(4)
-    assert not cluster.published
-    cluster.partitions = 2
-    cluster.produce(1, frame((6, 1)), frame((100, 0)))
-    cluster.steps(4)
-    assert cluster.finals() == ["0 2 0 0 1,1"]
 
 
 def test_nothing_is_loaded_before_the_replicas_have_been_read():
@@ -228,15 +131,3 @@ def test_only_touched_chunks_are_written():
     (flush,) = cluster.step()
     assert len(flush.cells) == 2
     assert cluster.replicas[0].totals(0).n == 3
-
-
-def test_a_takeover_goes_on_from_stored_chunks():
-    cluster = Cluster(make_context(WINDOW, chunk=1), now_ms=NOW_MS)
-    for symbol in (0, 1, 1):
-        cluster.take_over(0)
-        cluster.produce(0, frame((5, symbol)))
-        cluster.step()
-    assert len(cluster.head().lineage) == 2
-    cluster.produce(0, frame((50, 0)))
-    cluster.steps(4)
-    assert cluster.finals() == ["0 3 0 0 1,2"]

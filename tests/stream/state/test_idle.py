@@ -1,7 +1,5 @@
 """Partitions without messages: when they are idle, and which clock closes their panes."""
 
-import pytest
-
 from ldpstream.agents.state.windows import NEVER, WindowSpec
 from tests.stream.harness import HOUR_MS, Cluster, make_context
 from tests.stream.hourly import HOURLY, MINUTE_MS, NOW_MS, SECOND_MS, at, starts
@@ -66,74 +64,6 @@ def test_without_data_time_does_not_advance():
     cluster.produce(1, at(-600))
     cluster.step()
     assert (cluster.head(1).n, cluster.head(1).late) == (1, 0)
-
-
-def test_a_partition_without_probes_is_not_idle():
-    cluster = Cluster(make_context(HOURLY), now_ms=NOW_MS)
-    cluster.produce(0, at(0))
-    cluster.step()
-    cluster.now_ms += HOUR_MS
-    cluster.clock(0, probed=False)
-    assert not cluster.part().work.idle
-    cluster.clock(0)
-    assert cluster.part().work.idle
-
-
-def test_an_end_that_anybody_has_seen_has_to_be_reached():
-    """A new leader may not know yet where its log ends."""
-    cluster = Cluster(make_context(HOURLY), partitions=1, now_ms=NOW_MS)
-    cluster.produce(0, at(0))
-    cluster.step()
-    cluster.part().read_to(1, end=3, asked_ms=cluster.now_ms)
-    cluster.part().ingest([(1, at(1))], now_ms=cluster.now_ms)
-    cluster.flush(0)
-    assert cluster.head().end == 3
-    cluster.take_over(0)
-    cluster.produce(0, at(1))
-    cluster.steps(60, SECOND_MS)
-    assert not cluster.head().idle
-    cluster.produce(0, at(2))
-    cluster.steps(60, SECOND_MS)
-    assert cluster.head().idle
-
-
-@pytest.mark.parametrize("old", ["records", "probes"])
-def test_redelivery_after_a_rebalance_does_not_prove_idleness(old: str):
-    """The end seen before is stale: hundreds of unread messages have come since."""
-    cluster = Cluster(make_context(HOURLY), now_ms=NOW_MS)
-    cluster.produce(0, at(0))
-    cluster.step()
-    asked_ms = cluster.now_ms
-    cluster.produce(0, *[at(1)] * 500)
-    for _ in range(120):
-        cluster.now_ms += SECOND_MS
-        times = {"records": cluster.now_ms, "probes": asked_ms}
-        cluster.part().read_to(1, end=1 if old == "probes" else 501, asked_ms=times[old])
-        cluster.clock(0, probed=False)
-        assert not cluster.part().work.idle
-
-
-def test_a_fetch_error_restarts_the_idle_time():
-    cluster = Cluster(make_context(HOURLY), now_ms=NOW_MS)
-    cluster.produce(0, at(0))
-    cluster.step()
-    cluster.now_ms += 29 * SECOND_MS
-    cluster.part().interrupted()
-    cluster.probed_ms[0] = cluster.now_ms
-    cluster.step(29 * SECOND_MS)
-    assert not cluster.head().idle
-    cluster.step(SECOND_MS)
-    assert cluster.head().idle
-
-
-def test_a_takeover_restarts_the_idle_time():
-    cluster = Cluster(make_context(HOURLY), now_ms=NOW_MS)
-    cluster.produce(0, at(0))
-    cluster.step()
-    cluster.now_ms += 29 * SECOND_MS
-    cluster.take_over(0)
-    cluster.step(SECOND_MS)
-    assert not cluster.head().idle
 
 
 def test_idle_can_be_turned_off():

@@ -97,12 +97,6 @@ def test_no_message_leaves_the_clock_behind_where_all_are_idle(cluster: Cluster,
     assert len(cluster.published) == 1
 
 
-def test_a_report_that_counts_is_waited_for(cluster: Cluster) -> None:
-    read_every_second(cluster, 29, b"old device", frame((NOW_MS, 0)))
-    assert not cluster.part(1).work.idle
-    assert cluster.part(1).work.clock == NOW_MS
-
-
 def test_a_broken_proof_leaves_no_clock_behind(cluster: Cluster) -> None:
     for seconds in range(300):
         cluster.now_ms += SECOND_MS

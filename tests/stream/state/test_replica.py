@@ -1,4 +1,4 @@
-"""Readers of the changelog: they evaluate it at its end alone, and the first head of a seq wins."""
+"""Readers of the changelog: what they leave alone, what they keep, and damage by name."""
 
 import numpy as np
 import pytest
@@ -38,61 +38,10 @@ def read(replica: Replica, *records: tuple[bytes, bytes | None], start: int = 0)
     return start + len(log)
 
 
-def test_nothing_is_shown_before_the_end():
-    replica = Replica(CONTEXT, 0)
-    records = [(at, *record) for at, record in enumerate(flush(1, 1, n=2))]
-    assert not replica.read(records[:2], position=2, end=3)
-    assert replica.head is None
-    assert not replica.cells
-    assert replica.read(records[2:], position=3, end=3)
-    assert replica.head is not None
-    assert replica.head.n == 2
-    assert replica.totals(3) == Totals(2, 0, 2)
-
-
 def test_an_empty_log_is_the_empty_state():
     replica = Replica(CONTEXT, 0)
     assert replica.read([], position=0, end=0)
     assert replica.head == Head()
-
-
-def test_the_first_head_of_a_seq_wins():
-    replica = Replica(CONTEXT, 0)
-    read(replica, *flush(1, 1, n=2), *flush(2, 1, n=5))
-    assert replica.head is not None
-    assert (replica.head.epoch, replica.totals(3).n) == (1, 2)
-    assert len(replica.dead()) == 3
-
-
-def test_cells_of_earlier_epochs_stay_valid_by_the_lineage():
-    replica = Replica(CONTEXT, 0)
-    end = read(replica, *flush(1, 1, n=2), head(2, 2, n=2, e1=1))
-    assert replica.totals(3).n == 2
-    with pytest.raises(RecordError, match="add up"):
-        read(replica, *flush(3, 3, n=7)[:1], head(3, 3, n=2, e1=1), start=end)
-
-
-def test_cells_wait_for_their_head():
-    replica = Replica(CONTEXT, 0)
-    end = read(replica, *flush(1, 1, n=2))
-    end = read(replica, *flush(1, 2, n=3)[:2], start=end)
-    assert replica.totals(3).n == 2
-    assert not replica.dead()
-    read(replica, flush(1, 2, n=3)[2], start=end)
-    assert replica.totals(3).n == 3
-    assert len(replica.dead()) == 3
-
-
-def test_deleted_records_are_forgotten():
-    replica = Replica(CONTEXT, 0)
-    end = read(replica, *flush(1, 1, n=2), *flush(1, 2, n=3))
-    end = read(replica, *((key, None) for key in replica.dead()), start=end)
-    assert not replica.dead()
-    assert replica.totals(3).n == 3
-    # A duplicate that lands after the deletion is dead as well.
-    read(replica, *flush(1, 1, n=2), start=end)
-    assert replica.totals(3).n == 3
-    assert len(replica.dead()) == 3
 
 
 def test_records_of_another_state_are_left_alone():
