@@ -116,3 +116,48 @@ async def pixels(page: Page) -> set[int]:
       return [...new Set(new Uint32Array(data.buffer))];
     }"""
     return set(await page.locator("#map-canvas").evaluate(script))
+
+
+async def shown_part(page: Page) -> list[float]:
+    """Return the row and the column in the middle of the map, and its magnification."""
+    found = re.search(r"zoom=([\d.]+)%2C([\d.]+)%2C([\d.]+)", page.url)
+    return [float(one) for one in found.groups()] if found else []
+
+
+async def test_the_wheel_a_drag_and_two_fingers_move_the_map(page: Page, url: str) -> None:
+    await open_view(page, url, "places", "map", "&window=")
+    canvas = page.locator("#map-canvas")
+    await canvas.scroll_into_view_if_needed()
+    box = await canvas.bounding_box()
+    assert box is not None
+    middle = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    # The whole is not zoomed out of: the page scrolls.
+    await page.mouse.move(*middle)
+    await page.mouse.wheel(0, 40)
+    outward = """() => new Promise(resolve => {
+      const frame = document.querySelector("#map-frame");
+      frame.addEventListener("wheel", event => resolve(event.defaultPrevented), {once: true});
+      frame.dispatchEvent(new WheelEvent("wheel", {deltaY: 40, cancelable: true}));
+    })"""
+    assert await page.evaluate(outward) is False
+    await page.mouse.wheel(0, -800)
+    await expect(page).to_have_url(re.compile("zoom="))
+    row, column, factor = await shown_part(page)
+    assert factor == 4
+    await page.mouse.down()
+    await page.mouse.move(middle[0] + 100, middle[1] + 30, steps=4)
+    await page.mouse.up()
+    # What was in the middle has moved with the pointer, right and down.
+    await expect(page).not_to_have_url(re.compile(rf"zoom={row:g}%2C{column:g}%2C"))
+    dragged = await shown_part(page)
+    assert dragged[0] < row
+    assert dragged[1] < column
+    assert dragged[2] == factor
+    session = await page.context.new_cdp_session(page)
+    for kind, apart in (("touchStart", 80), ("touchMove", 60), ("touchMove", 40), ("touchEnd", 0)):
+        fingers = [{"x": middle[0] + side * apart, "y": middle[1], "id": side} for side in (-1, 1)]
+        points = [{**one, "id": number} for number, one in enumerate(fingers)] if apart else []
+        await session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+    await expect(page).to_have_url(re.compile(r"zoom=[\d.]+%2C[\d.]+%2C2(&|$)"))
+    await page.click("#map-fit")
+    assert await shown_part(page) == []

@@ -1,4 +1,4 @@
-// The current place of the map, by pointer or keyboard.
+// The current place of the map, by pointer or keyboard; and dragging, the wheel and two fingers.
 
 import { element } from "../dom.js";
 import { pointAt } from "../charts/tooltip.js";
@@ -6,6 +6,8 @@ import { PLACES, ZOOM } from "../shell/keys.js";
 import { MARGIN } from "./map-picture.js";
 
 /** @typedef {import("./map-picture.js").View} View */
+
+const STILL = 4; // Pixels that a click may move.
 
 /** @type {[number, number]} */
 let shape = [1, 1];
@@ -76,6 +78,69 @@ function grid() {
     wide: (box.width - MARGIN.left - MARGIN.right) / view.columns,
     high: (box.height - MARGIN.top - MARGIN.bottom) / view.rows,
   };
+}
+
+/**
+ * A drag or a finger moves the map, and the wheel or two fingers zoom around where they are. What
+ * they do not change stays the browser's: a wheel scrolls the page past a map that is whole.
+ *
+ * @param {(by: number, row: number, column: number) => boolean} zoomAt Places may be fractions.
+ *   Returns whether that is possible.
+ * @param {(rows: number, columns: number) => boolean} moveBy
+ */
+export function startGestures(zoomAt, moveBy) {
+  const frame = element("map-frame");
+  /** @type {Map<number, {x: number, y: number}>} */
+  const down = new Map();
+  let moved = false;
+  /** @param {{x: number, y: number}} point @returns {[number, number]} */
+  const placeAt = ({ x, y }) => {
+    const { left, top, wide, high } = grid();
+    return [view.row + (y - top) / high, view.column + (x - left) / wide];
+  };
+  /** The middle of all pointers, and how far they are from it. */
+  const spread = () => {
+    const all = [...down.values()];
+    const [x, y] = /** @type {const} */ (["x", "y"]).map(
+      (side) => all.reduce((sum, one) => sum + one[side], 0) / all.length,
+    );
+    return { x, y, far: Math.max(1, Math.hypot(all[0].x - x, all[0].y - y)) };
+  };
+  frame.addEventListener(
+    "wheel",
+    (event) => {
+      const by = 2 ** (-event.deltaY / (event.deltaMode ? 12 : 400));
+      if (zoomAt(by, ...placeAt(event))) event.preventDefault();
+    },
+    { passive: false },
+  );
+  frame.addEventListener("pointerdown", ({ pointerId, x, y, button }) => {
+    if (button === 0) down.set(pointerId, { x, y });
+    moved = false;
+  });
+  frame.addEventListener("pointermove", ({ pointerId, x, y }) => {
+    const from = down.get(pointerId);
+    if (!from || (!moved && Math.hypot(x - from.x, y - from.y) < STILL)) return;
+    if (!moved) frame.setPointerCapture(pointerId);
+    moved = true;
+    const before = spread();
+    down.set(pointerId, { x, y });
+    const after = spread();
+    if (down.size > 1) zoomAt(after.far / before.far, ...placeAt(after));
+    const { wide, high } = grid();
+    moveBy((before.y - after.y) / high, (before.x - after.x) / wide);
+  });
+  for (const kind of /** @type {const} */ (["pointerup", "pointercancel"])) {
+    addEventListener(kind, ({ pointerId }) => down.delete(pointerId));
+  }
+  // Else the browser would scroll, and end the pointers' events.
+  frame.addEventListener(
+    "touchmove",
+    (event) => {
+      if (event.touches.length > 1 || moveBy(0, 0)) event.preventDefault();
+    },
+    { passive: false },
+  );
 }
 
 /** @param {number | null} cell */

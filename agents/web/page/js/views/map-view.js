@@ -6,7 +6,7 @@ import { boundsText } from "../bounds.js";
 import { adjust, chosen } from "../choices.js";
 import { element, figure, make, say, select } from "../dom.js";
 import { areaText, countText, forgedText, labelText, percentText } from "../format.js";
-import { fitCursor, pointedPlace } from "./map-cursor.js";
+import { fitCursor, pointedPlace, startGestures } from "./map-cursor.js";
 import { changePicture } from "./map-change.js";
 import {
   drawPicture,
@@ -33,8 +33,13 @@ const PADDING = 40; // Of the card around it, at most.
 const LEAST_PLACES = 4; // In each direction of a view.
 const LEAST_SHARE = 0.0005; // Less would be written as 0.0%.
 
+const REST_MS = 250; // After the last gesture, the address has the new part.
+
 /** @type {Picture | null} */
 let drawn = null;
+/** @type {string | null} The part that a gesture leads to, until the address has it. */
+let led = null;
+let [rest, due] = [0, 0]; // A timer, and a frame to paint.
 
 /** @type {import("../types.js").View} */
 export const mapView = {
@@ -52,6 +57,7 @@ export function startMap() {
   element("map-out").addEventListener("click", () => zoom(0.5));
   element("map-fit").addEventListener("click", () => zoom(0));
   element("areas").addEventListener("toggle", fillAll);
+  startGestures(zoomAt, moveBy);
   new ResizeObserver(redraw).observe(element("map"));
 }
 
@@ -130,7 +136,7 @@ function measureOf(compared) {
  * @param {[number, number]} shape
  */
 function viewOf([rows, columns]) {
-  const [row, column, factor] = chosen("zoom").split(",").map(Number);
+  const [row, column, factor] = partShown();
   const times = factor > 1 ? factor : 1;
   const high = Math.min(rows, Math.max(LEAST_PLACES, Math.round(rows / times)));
   const wide = Math.min(columns, Math.max(LEAST_PLACES, Math.round(columns / times)));
@@ -145,35 +151,76 @@ function viewOf([rows, columns]) {
   };
 }
 
+/** @returns {number[]} The row and the column in the middle, and the magnification. */
+const partShown = () => (led ?? chosen("zoom")).split(",").map(Number);
+
+/** @param {number} row @param {number} column @param {number} factor */
+function lead(row, column, factor) {
+  if (!drawn) return;
+  due ||= requestAnimationFrame(() => {
+    due = 0;
+    paint();
+  });
+  led = factor > 1 ? `${row},${column},${factor}` : "";
+  clearTimeout(rest);
+  rest = window.setTimeout(() => {
+    const [down, across, times] = partShown();
+    adjust({ zoom: times > 1 ? `${Math.round(down)},${Math.round(across)},${times}` : "" });
+    led = null;
+    redraw();
+  }, REST_MS);
+}
+
+/** @param {number} by @param {number} row @param {number} column Stays where it is. */
+function zoomAt(by, row, column) {
+  if (!drawn) return false;
+  const { view, shape } = drawn;
+  const most = Math.max(1, Math.max(...shape) / LEAST_PLACES);
+  const [centre, middle, before = 1] = partShown();
+  const factor = Math.min(most, Math.max(1, before * by));
+  if (factor === 1 && before === 1) return false;
+  const whole = [view.row + view.rows / 2, view.column + view.columns / 2];
+  const [down, across] = before > 1 ? [centre, middle] : whole;
+  const times = before / factor;
+  lead(row + (down - row) * times, column + (across - column) * times, factor);
+  return true;
+}
+
+/** @param {number} rows @param {number} columns Returns whether there is more than is shown. */
+function moveBy(rows, columns) {
+  if (!drawn) return false;
+  const { view, shape } = drawn;
+  const [row, column, factor] = partShown();
+  if (!(factor > 1)) return false;
+  /** @param {number} middle @param {number} part @param {number} whole */
+  const within = (middle, part, whole) => Math.min(whole - part / 2, Math.max(part / 2, middle));
+  if (rows || columns) {
+    lead(
+      within(row + rows, view.rows, shape[0]),
+      within(column + columns, view.columns, shape[1]),
+      factor,
+    );
+  }
+  return true;
+}
+
 /** @param {number} by 0 for the whole. */
 function zoom(by) {
   if (!drawn) return;
-  const { view, shape } = drawn;
+  const { view } = drawn;
   const [row, column] = pointedPlace() ?? [
     view.row + view.rows / 2,
     view.column + view.columns / 2,
   ];
-  const factor = by * (Number(chosen("zoom").split(",")[2]) || 1);
-  const least = shape[1] / view.columns > 1 || shape[0] / view.rows > 1;
+  const factor = by * (partShown()[2] || 1);
   if (by > 1 && view.rows <= LEAST_PLACES && view.columns <= LEAST_PLACES) return;
   adjust({ zoom: factor > 1 ? `${Math.round(row)},${Math.round(column)},${factor}` : "" });
-  if (by > 1 || least) drawn.view = viewOf(shape);
   redraw();
 }
 
 function redraw() {
-  const frame = element("map-frame");
-  const room = frame.parentElement?.clientWidth ?? 0;
-  if (!drawn || !room) return;
-  const { view, areas } = drawn;
-  // As large as there is room, but never higher than the browser window.
-  const across = room - PADDING - MARGIN.left - MARGIN.right;
-  const down = HIGHEST * window.innerHeight - MARGIN.top - MARGIN.bottom;
-  const each = Math.min(across / view.columns, down / view.rows);
-  const wide = Math.max(each * view.columns, Math.min(across, LEAST_WIDTH));
-  frame.style.width = `${wide + MARGIN.left + MARGIN.right}px`;
-  frame.style.height = `${each * view.rows + MARGIN.top + MARGIN.bottom}px`;
-  drawPicture(/** @type {HTMLCanvasElement} */ (element("map-canvas")), drawn);
+  if (!paint() || !drawn) return;
+  const { areas } = drawn;
   drawLegend(drawn);
   const told = areas
     .map((_, place) => place)
@@ -182,7 +229,24 @@ function redraw() {
   element("stand-out").hidden = told.length === 0;
   fillAreas("area-rows", told.slice(0, LISTED));
   fillAll();
+}
+
+/** Draw the picture. Returns whether there is room for it. */
+function paint() {
+  const frame = element("map-frame");
+  const room = frame.parentElement?.clientWidth ?? 0;
+  if (!drawn || !room) return false;
+  const view = (drawn.view = viewOf(drawn.shape));
+  // As large as there is room, but never higher than the browser window.
+  const across = room - PADDING - MARGIN.left - MARGIN.right;
+  const down = HIGHEST * window.innerHeight - MARGIN.top - MARGIN.bottom;
+  const each = Math.min(across / view.columns, down / view.rows);
+  const wide = Math.max(each * view.columns, Math.min(across, LEAST_WIDTH));
+  frame.style.width = `${wide + MARGIN.left + MARGIN.right}px`;
+  frame.style.height = `${each * view.rows + MARGIN.top + MARGIN.bottom}px`;
+  drawPicture(/** @type {HTMLCanvasElement} */ (element("map-canvas")), drawn);
   fitCursor(drawn.shape, view, tipOf, zoom);
+  return true;
 }
 
 /** @param {number} place Returns how far it is from an even share, up or down. */
