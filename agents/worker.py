@@ -155,6 +155,7 @@ def _serving(
         else None,
         open_to_everybody=worker.open_to_everybody,
         trusted_proxies=worker.trusted_proxies,
+        frame_ancestors=worker.frame_ancestors,
         shards=shards,
     )
 

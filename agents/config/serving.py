@@ -6,6 +6,7 @@ validation holds `base` and `environment`.
 
 import ipaddress
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Final, TypeAlias
@@ -110,6 +111,16 @@ Networks = Annotated[
 ]
 Address = Annotated[str, AfterValidator(_address)]
 SecretKey = Annotated[Secret | None, PlainValidator(_secret), WithJsonSchema(_SECRET)]
+
+
+_ORIGIN: Final = re.compile(r"https?://[a-z0-9.-]+(:[0-9]{1,5})?|https?://\[[0-9a-f:]+\](:[0-9]+)?")
+
+
+def check_origin(value: str) -> str:
+    """Return an origin as browsers send it; refuse anything else."""
+    if not _ORIGIN.fullmatch(value):
+        raise refused('an origin as browsers send it, such as "https://survey.example"', value)
+    return value
 
 
 class Table(BaseModel):

@@ -14,7 +14,7 @@ from pydantic import AfterValidator, Field
 
 from ldpstream.agents.config.errors import refused
 from ldpstream.agents.config.hosts import is_url
-from ldpstream.agents.config.serving import PlacedFile, ServingTable
+from ldpstream.agents.config.serving import PlacedFile, ServingTable, check_origin
 
 _MOST_SHARDS: Final = 10_000
 _SHARD: Final = re.compile(r"([1-9][0-9]{0,4})/([1-9][0-9]{0,4})")
@@ -99,6 +99,11 @@ class WorkerConfig(ServingTable):
     )
     open_to_everybody: bool = Field(
         default=False, description="Serve any address of `http` without a token"
+    )
+    frame_ancestors: list[Annotated[str, AfterValidator(check_origin)]] = Field(
+        default=[],
+        description="Origins of web pages that may show `/?embed=1` in a frame; none by default",
+        examples=[["https://intranet.example"]],
     )
     instance: Name | None = Field(
         default=None,

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Sequence
 from typing import Final
 
 from aiohttp import web
@@ -17,7 +18,7 @@ from ldpstream.agents.web.estimates import known_tags
 from ldpstream.agents.web.events import FEEDS, Feeds
 from ldpstream.agents.web.forwarder import add_forwarding
 from ldpstream.agents.web.operations import OPERATIONS, describe_api
-from ldpstream.agents.web.page import Asset, load_assets
+from ldpstream.agents.web.page import CONTENT_SECURITY_POLICY, Asset, load_assets
 from ldpstream.agents.web.request_bodies import BODIES, Bodies
 from ldpstream.agents.web.requests import (
     ACCESS,
@@ -40,12 +41,14 @@ def build_http(
     metrics: Metrics | None = None,
     access: Access | None = None,
     shards: Shards | None = None,
+    frame_ancestors: Sequence[str] = (),
 ) -> web.Application:
     """Build the application that shows a pipeline: page, API and metrics, all read-only.
 
     Serve it by itself, or mount it under a prefix of another application (`add_subapp`): all links
     are relative. Without `metrics` it makes its own, whose counters stay at zero. Without `access`
-    everybody may read it. Requests about collections of other `shards` are forwarded.
+    everybody may read it. Pages of `frame_ancestors` may show
+    `/?embed=1` in a frame. Requests about collections of other `shards` are forwarded.
     """
     if metrics is None:
         metrics = Metrics()
@@ -73,7 +76,8 @@ def build_http(
         else:
             app.router.add_get(operation.path, operation.handler, allow_head=not operation.endless)
     assets = load_assets()
-    app.router.add_get("/", _static(assets.pop("index.html"), caching="no-cache"))
+    page = _static(assets.pop("index.html"), caching="no-cache")
+    app.router.add_get("/", _embeddable(page, frame_ancestors))
     for asset in assets.values():
         app.router.add_get(f"/page/{asset.name}", _static(asset))
     return app
@@ -104,6 +108,22 @@ def _static(asset: Asset, *, caching: str = "public, max-age=31536000, immutable
         )
 
     return static
+
+
+def _embeddable(page: Handler, frame_ancestors: Sequence[str]) -> Handler:
+    """Return what answers the page, to frames of these origins only if it is asked for as such."""
+    nobody = "frame-ancestors 'none'"
+    somebody = f"frame-ancestors {' '.join(frame_ancestors)}" if frame_ancestors else nobody
+    policy = CONTENT_SECURITY_POLICY.replace(nobody, somebody)
+
+    async def embeddable(request: web.Request) -> web.StreamResponse:
+        answer = await page(request)
+        if request.query.get("embed") == "1":
+            # Browsers that know `frame-ancestors` do not look at X-Frame-Options.
+            answer.headers["Content-Security-Policy"] = policy
+        return answer
+
+    return embeddable
 
 
 async def _end_events(app: web.Application) -> None:

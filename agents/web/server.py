@@ -36,6 +36,7 @@ async def serve(
     certificate: tuple[Path, Path] | None = None,
     open_to_everybody: bool = False,
     trusted_proxies: Sequence[Network] = (),
+    frame_ancestors: Sequence[str] = (),
     shards: Shards | None = None,
 ) -> AsyncIterator[str]:
     """Serve a pipeline during an `async with` block, which gets the URL.
@@ -43,7 +44,8 @@ async def serve(
     Port 0 takes any free one. By default only this machine can reach it. Any other address needs a
     token, which every reader must send, unless it is `open_to_everybody`. With a certificate and
     its key, files in PEM format, it serves HTTPS. The header `X-Forwarded-For` is believed from
-    `trusted_proxies`. Requests about collections of other `shards` are forwarded.
+    `trusted_proxies`. Pages of `frame_ancestors` may show `/?embed=1` in a frame. Requests about
+    collections of other `shards` are forwarded.
 
     Raises:
         HttpUnavailableError: where the address cannot be used or needs a token; where the token or
@@ -58,7 +60,13 @@ async def serve(
         trusted_proxies=tuple(trusted_proxies),
     )
     async with listen(
-        build_http(pipeline, metrics=metrics, access=access, shards=shards),
+        build_http(
+            pipeline,
+            metrics=metrics,
+            access=access,
+            shards=shards,
+            frame_ancestors=frame_ancestors,
+        ),
         address=f"{host}:{port}",
         bounds=bounds,
         tls=None if certificate is None else server_tls(*certificate),

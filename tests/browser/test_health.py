@@ -105,11 +105,11 @@ async def test_a_replay_waits_for_no_partition_and_says_how_old_its_reports_are(
     await page.clock.set_fixed_time("2010-01-01T00:00:00Z")  # the viewer's clock is not asked
     await open_view(page, url, "city", "health")
     await expect(page.locator("#health-sum")).to_have_text(
-        "The next window, 2026-11-21 10:09 – 10:10, becomes final once reports of 2026-11-21 10:11 "
-        "UTC or later arrive: the newest is of 2026-11-21 10:09 UTC, 3653 days ago."
+        "The next window, Sat, Nov 21, 2026, 10:09 – 10:10, becomes final once reports of Sat, Nov 21, 2026, 10:11 "
+        "UTC or later arrive: the newest is of Sat, Nov 21, 2026, 10:09 UTC, 3,653 days ago."
     )
     await expect(page.locator("#release")).to_be_hidden()
     await open_view(page, url, "city", "overview")
     said = page.locator("#overview-sum")
     await expect(said).to_have_text("1 collection: city is behind the clock.")
-    await expect(page.locator("#overview-rows .badge")).to_have_text("Behind 3653 days")
+    await expect(page.locator("#overview-rows .badge")).to_have_text("Behind 3,653 days")

@@ -2,7 +2,7 @@
 
 import { addressOf } from "./choices.js";
 import { element, figure, make, say } from "./dom.js";
-import { countText, spanText, spanTextUtc, waitingText } from "./format.js";
+import { countText, spanText, zonedSpanText, waitingText } from "./format.js";
 import { fillChip, windowStateOf } from "./state.js";
 import { forgetProof, isProved } from "./views/proof.js";
 
@@ -66,7 +66,7 @@ export function drawFacts(shown, estimate) {
     : "";
   say(
     element("state-words"),
-    `${spanTextUtc(window.window)}${final ? "" : ", still open"}${span}${merged}${about}`,
+    `${zonedSpanText(window.window)}${final ? "" : ", still open"}${span}${merged}${about}`,
   );
   element("proved").hidden = !isProved(collection);
   tile("n", n);
@@ -83,7 +83,7 @@ export function drawFacts(shown, estimate) {
   say(element("withheld"), withheld ? `Withheld: ${why}` : waiting ? `Not shown yet: ${why}` : "");
   const shownLast = windows.findLast((one) => one.final && one.n >= collection.minimum);
   if (withheld && shownLast) {
-    const text = `Newest window that is shown: ${spanTextUtc(shownLast.window)}`;
+    const text = `Newest window that is shown: ${zonedSpanText(shownLast.window)}`;
     const link = make("a", { href: addressOf({ window: shownLast.window.start }) }, text);
     element("withheld").append(" ", link);
   }
@@ -100,7 +100,7 @@ export function drawFacts(shown, estimate) {
   // Announce only what a reader has to know, not every new number.
   say(
     element("announce"),
-    `Window ${spanTextUtc(window.window)} of ${collection.name} is ` +
+    `Window ${zonedSpanText(window.window)} of ${collection.name} is ` +
       `${final ? `final with ${countText(n)} reports` : "open"}${withheld ? ", withheld" : ""}${comparison}.`,
   );
 }

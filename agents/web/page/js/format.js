@@ -11,8 +11,37 @@ import { nowMs } from "./shell/clock.js";
 export const UNDEFINED = "undefined";
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
-const OFFSET = /(Z|[+-]\d\d:\d\d)$/;
-const WHOLE = new Intl.NumberFormat("en", { maximumFractionDigits: 0 }); // Slow to create.
+const UTC = "UTC";
+const STORED = "ldpstream.zone";
+const LOCALE = navigator.language;
+/** @type {Map<string, Intl.NumberFormat | Intl.DateTimeFormat>} They are slow to make. */
+const formats = new Map();
+
+/**
+ * @template {Intl.NumberFormat | Intl.DateTimeFormat} Format
+ * @param {new (locale: string, options: any) => Format} Kind
+ * @param {Intl.NumberFormatOptions | Intl.DateTimeFormatOptions} options
+ */
+function formatOf(Kind, options) {
+  const key = JSON.stringify(options);
+  const format = formats.get(key) ?? new Kind(LOCALE, options);
+  formats.set(key, format);
+  return /** @type {Format} */ (format);
+}
+
+/**
+ * A number in the digits and with the separators of the browser's language.
+ *
+ * @param {number} value
+ * @param {Intl.NumberFormatOptions} options
+ */
+const localText = (value, options) =>
+  formatOf(Intl.NumberFormat, { signDisplay: "negative", ...options })
+    .format(value)
+    .replace("-", "−");
+
+/** @param {number} digits */
+const exactly = (digits) => ({ minimumFractionDigits: digits, maximumFractionDigits: digits });
 
 /**
  * @param {Label} value
@@ -79,7 +108,7 @@ export const areaText = ({ name, box }) =>
 /** @param {number | null | undefined} value */
 export function countText(value) {
   if (value === null || value === undefined) return UNDEFINED;
-  return WHOLE.format(Math.round(value)).replace("-", "−");
+  return localText(Math.round(value), { maximumFractionDigits: 0 });
 }
 
 /** @param {number} forged */
@@ -108,10 +137,7 @@ export function waitingText({ reports, until, more, because }, minimum) {
  * @param {number} decimals
  */
 export function percentText(share, decimals) {
-  if (share === null) return UNDEFINED;
-  const text = (100 * share).toFixed(decimals);
-  // Never "-0.00".
-  return `${Number(text) === 0 ? text.replace("-", "") : text.replace("-", "−")}%`;
+  return share === null ? UNDEFINED : localText(share, { style: "percent", ...exactly(decimals) });
 }
 
 /**
@@ -137,8 +163,7 @@ export function decimalsFor(entries) {
  * @param {number} [digits] Significant digits.
  */
 export function tickText(value, unit, digits = 6) {
-  const text = value.toLocaleString("en", { maximumSignificantDigits: digits });
-  return `${text.replace("-", "−")}${unit}`;
+  return `${localText(value, { maximumSignificantDigits: digits })}${unit}`;
 }
 
 /**
@@ -152,11 +177,7 @@ export function meanText(value, { low, high }) {
   const half = low === null || high === null ? 0 : (high - low) / 2;
   if (half <= 0) return tickText(value, "");
   const digits = Math.min(20, Math.max(0, 1 - Math.floor(Math.log10(half))));
-  const text = value.toLocaleString("en", {
-    minimumFractionDigits: digits,
-    maximumFractionDigits: digits,
-  });
-  return text.replace("-", "−");
+  return localText(value, exactly(digits));
 }
 
 /**
@@ -173,44 +194,92 @@ export function quantileTexts({ value, low, high }, unit = "") {
 
 /** @param {number} confidence */
 export function confidenceText(confidence) {
-  return `${Number((100 * confidence).toPrecision(6))}%`;
+  return localText(confidence, { style: "percent", maximumSignificantDigits: 6 });
 }
 
-/** @param {string} time RFC 3339. */
-const isUtc = (time) => time.endsWith("Z");
+/** @returns {boolean} Whether times are those of this machine, not UTC. */
+export const isLocal = () => localStorage.getItem(STORED) === "local";
 
-/** @param {string} time RFC 3339. */
-function partsOf(time) {
-  const [day, clock] = time.replace(OFFSET, "").split("T");
-  return { day, clock: clock.replace(/(?<=^\d\d:\d\d):00$/, "") };
-}
+/** @param {boolean} local */
+export const chooseZone = (local) => localStorage.setItem(STORED, local ? "local" : UTC);
 
 /**
- * Local days, which have their zone's offset from UTC: "2026-10-25 (25 h)".
+ * The zone in which times are written: that of a collection's days, else the chosen one.
+ *
+ * @param {string} [zone]
+ */
+export const zoneOf = (zone = UTC) =>
+  zone === UTC && isLocal() ? Intl.DateTimeFormat().resolvedOptions().timeZone : zone;
+
+/** @param {string} time RFC 3339; with an offset from UTC it is that of a local day. */
+const isMoment = (time) => time.endsWith("Z");
+
+/**
+ * @param {number} ms
+ * @param {Intl.DateTimeFormatOptions} options
+ * @param {string} [zone]
+ */
+const timeText = (ms, options, zone = zoneOf()) =>
+  formatOf(Intl.DateTimeFormat, { timeZone: zone, ...options }).format(ms);
+
+/** @param {number} ms @param {string} [zone] */
+export const dayText = (ms, zone) =>
+  timeText(ms, { weekday: "short", day: "numeric", month: "short", year: "numeric" }, zone);
+
+/** @param {number} ms @param {string} [zone] */
+export const shortDayText = (ms, zone) => timeText(ms, { day: "numeric", month: "short" }, zone);
+
+/** @param {number} ms @param {string} [zone] */
+export const hourText = (ms, zone) =>
+  timeText(
+    ms,
+    {
+      hour: "2-digit",
+      minute: "2-digit",
+      hourCycle: "h23",
+      ...(ms % 60_000 < 1000 ? {} : { second: "2-digit" }),
+    },
+    zone,
+  );
+
+/** @param {string} time RFC 3339 of a local day. Returns its midnight as if it were one in UTC. */
+const midnightOf = (time) => Date.parse(`${time.slice(0, 10)}T00:00:00Z`);
+
+/**
+ * Local days, which have their zone's offset from UTC: "Sun, Oct 25, 2026 (25 h)".
  *
  * @param {Span} span
  */
 function daysText({ start, end }) {
-  const [first, after] = [start, end].map((time) => Date.parse(`${partsOf(time).day}T00:00:00Z`));
+  const [first, after] = [start, end].map(midnightOf);
   const days = Math.round((after - first) / DAY_MS);
-  const last = new Date(after - DAY_MS).toISOString().slice(0, 10);
-  const text = days > 1 ? `${partsOf(start).day} – ${last}` : partsOf(start).day;
+  const [from, last] = [first, after - DAY_MS].map((day) => dayText(day, UTC));
+  const text = days > 1 ? `${from} – ${last}` : from;
   const hours = (Date.parse(end) - Date.parse(start)) / HOUR_MS;
-  return hours === 24 * days ? text : `${text} (${numberText(hours)} h)`;
+  return hours === 24 * days ? text : `${text} (${tickText(hours, "")} h)`;
 }
 
 /** @param {Span} span A whole day is 00:00 to 24:00. */
 export function spanText({ start, end }) {
-  if (!isUtc(start)) return daysText({ start, end });
-  const from = partsOf(start);
-  const to = partsOf(end);
-  const midnight = to.clock === "00:00" && Date.parse(end) - Date.parse(start) <= DAY_MS;
-  const until = from.day === to.day ? to.clock : midnight ? "24:00" : `${to.day} ${to.clock}`;
-  return `${from.day} ${from.clock} – ${until}`;
+  if (!isMoment(start)) return daysText({ start, end });
+  const [from, to] = [start, end].map((time) => Date.parse(time));
+  const [day, last] = [from, to].map((ms) => dayText(ms));
+  const midnight = to - from <= DAY_MS && dayText(to - 1) === day;
+  const until = midnight && day !== last ? localMidnight() : hourText(to);
+  return `${day}, ${hourText(from)} – ${day === last || midnight ? until : `${last}, ${until}`}`;
 }
 
+const localMidnight = () => [24, 0].map((two) => localText(two, { minimumIntegerDigits: 2 })).join(":");
+
+/** @param {number} ms @returns {string} "UTC", or the name of the zone at this moment. */
+const zoneText = (ms) =>
+  formatOf(Intl.DateTimeFormat, { timeZone: zoneOf(), timeZoneName: "short" })
+    .formatToParts(ms)
+    .find(({ type }) => type === "timeZoneName")?.value ?? UTC;
+
 /** @param {Span} span With the name of the zone, where it is not that of local days. */
-export const spanTextUtc = (span) => `${spanText(span)}${isUtc(span.start) ? " UTC" : ""}`;
+export const zonedSpanText = (span) =>
+  `${spanText(span)}${isMoment(span.start) ? ` ${zoneText(Date.parse(span.start))}` : ""}`;
 
 /** @param {{size: string, size_ms: number, hop_ms: number}} window Of a collection. */
 export const windowText = ({ size, size_ms, hop_ms }) =>
@@ -228,31 +297,35 @@ export function durationText(ms) {
     [1000, "s"],
   ];
   const [length, unit] = units.find(([length]) => ms >= length && ms % length === 0) ?? [1, "ms"];
-  return `${(ms / length).toLocaleString("en")} ${unit}`;
+  return `${localText(ms / length, {})} ${unit}`;
 }
 
 /** @param {number} part */
 export function partText(part) {
-  return `${Number((100 * part).toPrecision(2))}%`;
+  return localText(part, { style: "percent", maximumSignificantDigits: 2 });
 }
 
 /** @param {string} time RFC 3339; with an offset from UTC it is that of a local day. */
 export function clockText(time) {
-  const { day, clock } = partsOf(time.replace(/\.\d+/, ""));
-  if (!isUtc(time)) return day;
-  return day === partsOf(new Date(nowMs()).toISOString()).day ? clock : `${day} ${clock}`;
+  if (!isMoment(time)) return dayText(midnightOf(time), UTC);
+  const ms = Date.parse(time);
+  const day = dayText(ms);
+  return day === dayText(nowMs()) ? hourText(ms) : `${day}, ${hourText(ms)}`;
 }
 
 /** @param {number} ms Since the epoch. */
 export const momentText = (ms) => clockText(new Date(ms).toISOString());
 
+/** @param {number} ms @returns {string} With the name of the zone. */
+export const zonedText = (ms) => `${momentText(ms)} ${zoneText(ms)}`;
+
 /** @param {number} ms How long ago. */
 export function ageText(ms) {
   const seconds = Math.max(0, Math.round(ms / 1000));
-  if (seconds < 100) return `${seconds} s`;
-  if (seconds < 6000) return `${Math.round(seconds / 60)} minutes`;
-  if (seconds < 172800) return `${Math.round(seconds / 3600)} hours`;
-  return `${Math.round(seconds / 86400)} days`;
+  if (seconds < 100) return `${countText(seconds)} s`;
+  if (seconds < 6000) return `${countText(seconds / 60)} minutes`;
+  if (seconds < 172800) return `${countText(seconds / 3600)} hours`;
+  return `${countText(seconds / 86400)} days`;
 }
 
 /**
@@ -262,7 +335,7 @@ export function ageText(ms) {
  * @param {number} decimals
  */
 export function pointsText(difference, decimals) {
-  if (difference === null) return UNDEFINED;
-  const text = percentText(difference, decimals).replace("%", "");
-  return difference > 0 && Number(text) !== 0 ? `+${text}` : text;
+  return difference === null
+    ? UNDEFINED
+    : localText(100 * difference, { signDisplay: "exceptZero", ...exactly(decimals) });
 }

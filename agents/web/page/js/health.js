@@ -2,7 +2,7 @@
 
 import { ask, collectionPath } from "./api.js";
 import { element, say } from "./dom.js";
-import { ageText, clockText, countText, partText } from "./format.js";
+import { ageText, countText, partText, zonedText } from "./format.js";
 import { nowMs } from "./shell/clock.js";
 
 /** @typedef {import("./types.js").Collection} Collection */
@@ -97,7 +97,7 @@ const oldestOf = (behind) =>
 export function waitText(wait, status) {
   const { watermark, wait: reason } = oldestOf(wait.behind);
   const said = watermark
-    ? `has reached ${clockText(watermark)} UTC, ${ageText(wait.reached - Date.parse(watermark))} behind the first`
+    ? `has reached ${zonedText(Date.parse(watermark))}, ${ageText(wait.reached - Date.parse(watermark))} behind the first`
     : "has had no report";
   const why = reason === null ? "" : ` (${reason})`;
   return `waits for ${whichText(wait, status)}, which ${said}${why}.`;

@@ -10,6 +10,7 @@ import { crossedView, startCrossed } from "./views/crossed-view.js";
 import { element, offer, say, select } from "./dom.js";
 import { loadCharts, restyleCharts } from "./charts/charts.js";
 import { drawFacts, forgetFacts } from "./facts.js";
+import { chooseZone, isLocal } from "./format.js";
 import { drawHealth, statusOf } from "./health.js";
 import { startKeys } from "./shell/keys.js";
 import { follow } from "./live.js";
@@ -256,6 +257,21 @@ function fit(name) {
   select(name).value = shown.value;
 }
 
+/** Let times be those of this machine, or UTC. */
+function startZone() {
+  const button = element("zone");
+  const show = () => {
+    say(button, `◷ ${isLocal() ? "local" : "UTC"}`);
+    button.setAttribute("aria-label", `Times: ${isLocal() ? "local" : "UTC"}`);
+  };
+  button.addEventListener("click", () => {
+    chooseZone(!isLocal());
+    show();
+    changed();
+  });
+  show();
+}
+
 function start() {
   showTab = startTabs(element("tabs"), (id) => {
     choose({ view: id });
@@ -267,6 +283,7 @@ function start() {
     // Charts compute their scales after this task.
     queueMicrotask(refreshTip);
   });
+  startZone();
   startMap();
   startCrossed();
   startTokenForm(changed);

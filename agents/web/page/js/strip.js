@@ -2,7 +2,7 @@
 // For screen readers, the list of windows says the same, and its buttons reach every window.
 
 import { element, make, say } from "./dom.js";
-import { clockText, countText, spanTextUtc } from "./format.js";
+import { clockText, countText, zonedSpanText } from "./format.js";
 import { isWithin } from "./periods.js";
 
 /** @typedef {import("./types.js").Shown} Shown */
@@ -32,7 +32,7 @@ export function drawStrip({ collection, windows, window, compared }) {
         : "";
     Object.assign(bar, {
       className: `${state}${chosen}`,
-      title: `${spanTextUtc(one.window)}: ${countText(one.n)} reports, ${TITLES[state]}`,
+      title: `${zonedSpanText(one.window)}: ${countText(one.n)} reports, ${TITLES[state]}`,
     });
     const { dataset, style } = /** @type {HTMLElement} */ (bar);
     dataset.to = one.window.start;

@@ -1,10 +1,10 @@
 // Lines with bounds over one axis. uPlot draws the axes; this module draws what lies between them.
 
 import { element, make } from "../dom.js";
-import { tickText } from "../format.js";
+import { tickText, zoneOf } from "../format.js";
 import { drawMarks } from "./marks.js";
 import { colour } from "../theme.js";
-import { FONT, ticksOf, timeText, widthOf } from "./ticks.js";
+import { FONT, ticksOf, tickTimeText, widthOf } from "./ticks.js";
 
 /**
  * @typedef {object} Line
@@ -170,7 +170,7 @@ function build(host, kept) {
       width: host.clientWidth || 300,
       height,
       /** @param {number} seconds */
-      tzDate: (seconds) => uPlot.tzDate(new Date(1000 * seconds), kept.chart.zone ?? "UTC"),
+      tzDate: (seconds) => uPlot.tzDate(new Date(1000 * seconds), zoneOf(kept.chart.zone)),
       padding: [
         kept.chart.columns ? 32 : 26,
         /** @param {any} plot */
@@ -210,7 +210,7 @@ function build(host, kept) {
                   ),
                 /** @param {any} _ @param {number[]} ticks */
                 values: (_, ticks) =>
-                  ticks.map((tick, at) => timeText(tick, ticks[at - 1], kept.chart.zone)),
+                  ticks.map((tick, at) => tickTimeText(tick, ticks[at - 1], zoneOf(kept.chart.zone))),
               }),
         },
         {

@@ -1,5 +1,7 @@
 // The numbers of axes: which, how wide, and how they are written.
 
+import { hourText, shortDayText } from "../format.js";
+
 export const FONT = "12px system-ui, sans-serif";
 const EACH = 42; // Pixels from one horizontal line to the next, at least.
 const ruler = document.createElement("canvas");
@@ -51,22 +53,10 @@ export function ticksOf([low, high], height) {
  *
  * @param {number} seconds
  * @param {number | undefined} before The tick before it.
- * @param {string} [zone]
- */
-export function timeText(seconds, before, zone = "UTC") {
-  const iso = isoText(seconds, zone);
-  const day =
-    iso.slice(11, 19) === "00:00:00" ||
-    (before !== undefined && !isoText(before, zone).startsWith(iso.slice(0, 10)));
-  return day ? iso.slice(5, 10) : iso.slice(11, seconds % 60 ? 19 : 16);
-}
-
-/**
- * @param {number} seconds
  * @param {string} zone
  */
-function isoText(seconds, zone) {
-  const moment = new Date(1000 * seconds);
-  // Swedes write dates and times as ISO 8601 does.
-  return zone === "UTC" ? moment.toISOString() : moment.toLocaleString("sv", { timeZone: zone });
+export function tickTimeText(seconds, before, zone) {
+  const [day, last] = [seconds, before ?? seconds].map((one) => shortDayText(1000 * one, zone));
+  const begins = day !== shortDayText(1000 * seconds - 1, zone);
+  return begins || day !== last ? day : hourText(1000 * seconds, zone);
 }

@@ -1,7 +1,7 @@
 // How old the shown data are, in the header: a warning, and another state, once the worker is gone.
 
 import { element, say } from "../dom.js";
-import { ageText, momentText } from "../format.js";
+import { ageText, zonedText } from "../format.js";
 import { tellGone } from "../state.js";
 import { nowMs } from "./clock.js";
 import { isPaused } from "./pause.js";
@@ -53,4 +53,4 @@ export function noteAnswer(came) {
 
 /** @returns {string} From when the shown data are; empty if there are none. */
 export const sinceText = () =>
-  answered ? ` The data shown are from ${momentText(answered)} UTC.` : "";
+  answered ? ` The data shown are from ${zonedText(answered)}.` : "";

@@ -5,7 +5,7 @@ import { boundsText, methodFor } from "../bounds.js";
 import { chosen } from "../choices.js";
 import { askCurve, drawCurve, evenPlaces } from "../curve.js";
 import { element, say } from "../dom.js";
-import { spanTextUtc } from "../format.js";
+import { zonedSpanText } from "../format.js";
 import { quantileOptions } from "../series.js";
 import { changedText, changesIn } from "./changes.js";
 import { saidOf } from "./first.js";
@@ -80,5 +80,5 @@ async function beforeOf(shown, places) {
     shown.change,
   ]);
   const changed = changedText(answer, answer ? changesIn(answer, collection) : []);
-  return { name: spanTextUtc(compared.window), ranges: curve?.ranges ?? [], changed };
+  return { name: zonedSpanText(compared.window), ranges: curve?.ranges ?? [], changed };
 }

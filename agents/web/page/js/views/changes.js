@@ -11,7 +11,6 @@ import {
   labelText,
   percentText,
   pointsText,
-  spanTextUtc,
   tickText,
 } from "../format.js";
 import { quantileOptions, quantileTitle } from "../series.js";
@@ -209,7 +208,7 @@ export function leaderText(distribution, { values, domain }) {
   const decimals = decimalsFor([first]);
   /** @param {number | null} share */
   const percent = (share) => percentText(share, decimals);
-  const bounds = `${percent(first.low).replace("%", "")} to ${percent(first.high)}`;
+  const bounds = `${percent(first.low).replace(/\s*%/, "")} to ${percent(first.high)}`;
   const said = `${percent(first.share)} (${bounds}).`;
   if (others.some(({ high }) => high === null || high >= least)) {
     if (domain.ordered) return "No value is told from all others.";

@@ -4,7 +4,7 @@
 import { difference, scaleAround, scaleTicks } from "../bars.js";
 import { choose, chosen } from "../choices.js";
 import { element, offer, say, select } from "../dom.js";
-import { confidenceText, countText, spanTextUtc } from "../format.js";
+import { confidenceText, countText, zonedSpanText } from "../format.js";
 import { fillTable } from "../table.js";
 import { changeCell, changesIn, isShown } from "./changes.js";
 
@@ -53,7 +53,7 @@ export async function drawCompared({ collection, change }, view, current) {
     ["different", DEVICES.different],
   ]);
   offer(select("devices"), options, chosen("devices"));
-  const since = spanTextUtc(answer.before.span ?? answer.before.window);
+  const since = zonedSpanText(answer.before.span ?? answer.before.window);
   const rest = countText(family - told);
   const said = told
     ? `${countText(told)} of ${countText(family)} changed since ${since}. ` +

@@ -2,7 +2,7 @@
 
 import { bar, scaleOf } from "../bars.js";
 import { element, make, say } from "../dom.js";
-import { ageText, clockText, countText, durationText, momentText, spanText } from "../format.js";
+import { ageText, clockText, countText, durationText, spanText, zonedText, zoneOf } from "../format.js";
 import { nextOf, pastOf, problemWord, waitOf, waitText } from "../health.js";
 import { nowMs } from "../shell/clock.js";
 import { fillTable, number } from "../table.js";
@@ -50,9 +50,9 @@ async function update(shown) {
   say(
     element("health-note"),
     next
-      ? `The line is ${momentText(line)} UTC: every partition has to pass it before ` +
+      ? `The line is ${zonedText(line)}: every partition has to pass it before ` +
           `${spanText(next.window)} becomes final. Reports of other partitions are counted meanwhile.${deleted}${others}`
-      : `The line is the end of the newest final window, ${momentText(line)} UTC.${deleted}${others}`,
+      : `The line is the end of the newest final window, ${zonedText(line)}.${deleted}${others}`,
   );
   drawPartitions(status.partitions, line, wait);
   drawRelease(shown, wait);
@@ -76,10 +76,10 @@ function sumText({ collection, windows, status }, wait) {
   const close = `The next window, ${spanText(next.window)}, becomes final`;
   const past = pastOf(collection, status);
   if (past !== null) {
-    const newest = `the newest is of ${momentText(past)} UTC, ${ageText(nowMs() - past)} ago`;
-    return `${close} once reports of ${momentText(next.due)} UTC or later arrive: ${newest}.`;
+    const newest = `the newest is of ${zonedText(past)}, ${ageText(nowMs() - past)} ago`;
+    return `${close} once reports of ${zonedText(next.due)} or later arrive: ${newest}.`;
   }
-  return nowMs() < next.due ? `${close} at ${momentText(next.due)} UTC.` : `${close} now.`;
+  return nowMs() < next.due ? `${close} at ${zonedText(next.due)}.` : `${close} now.`;
 }
 
 /**
@@ -100,7 +100,7 @@ function drawPartitions(partitions, line, wait) {
     /** @type {HTMLTableElement} */ (element("partition-rows")),
     [
       { title: "partition", kind: "name" },
-      { title: "reached, UTC", kind: "state" },
+      { title: `reached, ${zoneOf()}`, kind: "state" },
       { title: "behind or ahead", kind: "chart" },
       { title: "to read" },
       { title: "counted" },
@@ -142,7 +142,7 @@ function drawRelease({ collection }, wait) {
   if (!wait) return;
   const { idle_ms } = collection.window;
   const said = wait.behind.map(({ partition, lag, wait: reason }) => {
-    const asked = `A report of ${momentText(wait.due)} UTC or later in partition ${partition}.`;
+    const asked = `A report of ${zonedText(wait.due)} or later in partition ${partition}.`;
     if (reason !== null) return `${asked} Now ${reason}.`;
     if (lag === null) return `${asked} Only its worker knows what is left to read.`;
     return lag

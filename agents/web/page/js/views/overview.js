@@ -2,7 +2,7 @@
 
 import { ask, collectionPath } from "../api.js";
 import { element, figure, make } from "../dom.js";
-import { ageText, countText, spanText, windowText } from "../format.js";
+import { ageText, countText, dayText, spanText, windowText } from "../format.js";
 import { nowMs } from "../shell/clock.js";
 import { spark } from "../spark.js";
 import { chipOf, stateOf, STATES } from "../state.js";
@@ -95,7 +95,7 @@ function draw(all) {
   const rows = all
     .map((known) => ({ ...known, state: stateOf(known) }))
     .sort((a, b) => RANKS.indexOf(b.state.word) - RANKS.indexOf(a.state.word));
-  const today = `${new Date(nowMs()).toISOString().slice(0, 10)} `;
+  const today = `${dayText(nowMs())}, `;
   const sum = make("p", {}, ...sumOf(rows));
   const shown = element("overview-sum");
   if (shown.innerHTML !== sum.innerHTML) shown.replaceChildren(...sum.childNodes);

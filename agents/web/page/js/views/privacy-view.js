@@ -52,7 +52,7 @@ export function drawPrivacy(collection) {
   drawSeen(collection);
   /** @type {[string, string][]} */
   const facts = [
-    ["Values", collection.values.toLocaleString("en")],
+    ["Values", countText(collection.values)],
     ["Windows", windowText(window)],
     ["Grace for late reports", window.grace_ms ? durationText(window.grace_ms) : "none"],
     ["Precision of times", durationText(collection.precision_ms)],

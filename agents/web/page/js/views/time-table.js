@@ -1,7 +1,7 @@
 // The numbers of lines over time as text, and all of them in a table.
 
 import { element, say } from "../dom.js";
-import { countText, decimalsFor, meanText, percentText, spanText } from "../format.js";
+import { countText, decimalsFor, meanText, percentText, spanText, zoneOf } from "../format.js";
 import { fillTable, number } from "../table.js";
 
 /** @typedef {import("../series.js").Point} Point */
@@ -34,7 +34,7 @@ export function fillWindows({ collection, windows, series }) {
   fillTable(
     /** @type {HTMLTableElement} */ (element("window-rows")),
     [
-      { title: `window (${collection.window.timezone})`, kind: "name" },
+      { title: `window (${zoneOf(collection.window.timezone)})`, kind: "name" },
       { title: "state" },
       { title: "reports" },
       { title: "late" },

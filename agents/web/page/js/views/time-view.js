@@ -4,7 +4,7 @@ import { drawChart, forgetChart, gutterOf, markChart, nearest, valueAt } from ".
 import { choose } from "../choices.js";
 import { element, make, say } from "../dom.js";
 import { WITHIN } from "../bounds.js";
-import { confidenceText, countText, labelText, spanText, tickText } from "../format.js";
+import { confidenceText, countText, labelText, spanText, tickText, zoneOf } from "../format.js";
 import { estimatesOf, spansOnce } from "../history.js";
 import { glyph, LOOKS } from "../charts/looks.js";
 import { extentOf, MOST_VALUES_LISTED, quantileOptions, seriesOf, titled } from "../series.js";
@@ -77,7 +77,7 @@ async function update({ collection, windows, window }, current) {
     `Bounds hold with ${confidenceText(collection.confidence)} confidence for each window by ` +
       "itself: in it for all values together, drawn or not, and likewise for all ranges, all " +
       `quantiles and all means (final windows: ${methodsOf(true)}; open ones: ${methodsOf(false)}). Rise and fall: the ` +
-      `first final window against the last. Times are UTC. ${WITHIN}`,
+      `first final window against the last. ${WITHIN}`,
   );
   const series = titled(collection, spans, estimates, titles);
   draw({ collection, windows: spans, parts, estimates, series, window });
@@ -180,7 +180,7 @@ function panelsOf({ collection, windows, parts, estimates, series }) {
     bars: each.map(({ n }) => n),
     hatched: each.map(({ n }) => n < collection.minimum),
     height: REPORTS,
-    xTitle: `start of the window (${collection.window.timezone})`,
+    xTitle: `start of the window (${zoneOf(collection.window.timezone)})`,
     yTitle: "reports",
     yText: (value) => tickText(value, ""),
   });
