@@ -1,15 +1,16 @@
 """Simulated devices: they report a crowd's values at a steady rate.
 
-They report visits by place, and a report discloses the district. What was sent is the truth that
+They report where rides begin, when, and what they are for. What was sent is the truth that
 estimates are compared with.
 """
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,27 +23,47 @@ from ldpstream.agents.document.entries import ValueEstimate
 from ldpstream.agents.document.model import EstimateDocument
 from ldpstream.mechanisms.base.times import parse_time
 from ldpstream.mechanisms.domains.attributes import Attributes
+from ldpstream.mechanisms.domains.base import Domain
 from ldpstream.mechanisms.exact.entropy import SystemEntropy
 from ldpstream.mechanisms.wire.one_report import TOKEN_BYTES
 
-COLLECTION: Final = "visits"
-EPSILON: Final = 1.0
-PARTITIONS: Final = 4
-WINDOW_MS: Final = 5_000
-_DISTRICTS: Final = (
-    "old-town", "harbour", "university", "hill", "station", "riverside", "gardens", "mills",
-    "northgate", "market", "orchard", "docks",
-)  # fmt: skip
-_PLACES: Final = (
-    "square", "bakery", "school", "park", "library", "clinic", "gym", "cinema", "cafe", "bank",
-    "hotel", "museum", "pool", "theatre", "court", "depot", "studio", "workshop", "bridge", "tower",
-)  # fmt: skip
-# Blocks of 5 to 20 places, since the size of a block decides how well its places are hidden.
-BLOCKS: Final = tuple(
-    tuple(f"{district}/{place}" for place in _PLACES[: 5 + 5 * number % 16])
-    for number, district in enumerate(_DISTRICTS)
-)
-PLACES: Final = tuple(place for block in BLOCKS for place in block)
+WINDOW_MS: Final = 60_000
+_WINDOW: Final = {"size": f"{WINDOW_MS}ms", "grace": "1s", "future": "1s", "retention": "1d"}
+COLLECTIONS: Final[Mapping[str, Mapping[str, Any]]] = {
+    # A map: a report discloses its district of 6 x 6 places, and protects the place in it.
+    "places": {
+        "title": "Where rides begin",
+        "mechanism": "block-hadamard",
+        "epsilon": 1.0,
+        "domain": {"grid": [18, 24], "blocks": [6, 6]},
+        "publish": {"every": "1s", "top": 10, "ranges": {"centre": [[6, 11], [6, 17]]}},
+    },
+    "starts": {
+        "title": "When rides begin",
+        "unit": "h",
+        "mechanism": "tree",
+        "workload": "levels",
+        "epsilon": 1.0,
+        "domain": {"interval": [0.0, 24.0], "bins": 96},
+        "publish": {"every": "1s", "top": 10, "quantiles": [0.1, 0.5, 0.9]},
+    },
+    # Four causes are sensitive; whoever has another one mostly says so.
+    "causes": {
+        "title": "What rides are for",
+        "mechanism": "groups",
+        "epsilon": 1.0,
+        "sensitive": ["hospital", "therapy", "court", "shelter"],
+        "domain": {
+            "values": [
+                *("hospital", "therapy"),
+                *("work", "school", "shopping", "friends", "sport", "culture", "errand", "airport"),
+                *("court", "shelter"),
+            ]
+        },
+        "publish": {"every": "1s", "top": 12},
+    },
+}
+"""Tables of the configuration by name, without what the collections have in common."""
 
 PERIOD_SECONDS: Final = 600.0
 """After this time the crowd is where it started."""
@@ -60,19 +81,8 @@ def demo_config(*, bootstrap: str, port: int) -> Config:
         "kafka": {"bootstrap": bootstrap, "enable_idempotence": False},
         "worker": {"id": "ldpstream-demo", "http": f"127.0.0.1:{port}"},
         "collection": {
-            COLLECTION: {
-                "mechanism": "block-hadamard",
-                "epsilon": EPSILON,
-                "domain": {"values": list(PLACES), "blocks": [list(block) for block in BLOCKS]},
-                "partitions": PARTITIONS,
-                "window": {
-                    "size": f"{WINDOW_MS}ms",
-                    "grace": "1s",
-                    "future": "1s",
-                    "retention": "1d",
-                },
-                "publish": {"every": "1s", "top": 10},
-            }
+            name: {**table, "partitions": 2, "window": _WINDOW}
+            for name, table in COLLECTIONS.items()
         },
     }
     return read_config(tables, base=Path(), environment={})
@@ -80,23 +90,29 @@ def demo_config(*, bootstrap: str, port: int) -> Config:
 
 @dataclass
 class SentReports:
-    """Reports acknowledged by the broker.
+    """Reports of a collection that the broker has acknowledged.
 
-    `truth` has, by a window's start in epoch ms, the visits of each place: int64 `(places,)`.
+    `truth` has, by a window's start in epoch ms, how often each value of the domain was reported:
+    int64 `(k,)`.
     """
 
-    places: Sequence[str]
+    domain: Domain
     window_ms: int
     total: int = 0
     truth: dict[int, NDArray[np.int64]] = field(default_factory=dict)
 
-    def visit(self, visits: NDArray[np.int64], time_ms: int) -> None:
-        """Add reports: place numbers, int64 `(n,)`, all with one event time."""
-        if visits.size:
+    @cached_property
+    def labels(self) -> list[str]:
+        """The labels of all values as text."""
+        return [label_text(label) for label in self.domain.labels(np.arange(self.domain.size))]
+
+    def add(self, values: NDArray[np.int64], time_ms: int) -> None:
+        """Add reports: numbers of values, int64 `(n,)`, all with one event time."""
+        if values.size:
             start_ms = time_ms - time_ms % self.window_ms
-            counts = np.bincount(visits, minlength=len(self.places))
+            counts = np.bincount(values, minlength=self.domain.size)
             self.truth[start_ms] = self.truth.get(start_ms, 0) + counts
-            self.total += len(visits)
+            self.total += len(values)
 
     def newest(self, count: int) -> list[int]:
         """Return the starts of the newest windows, oldest first."""
@@ -132,7 +148,7 @@ def compare(document: EstimateDocument, sent: SentReports) -> list[TruthComparis
     counts = sent.truth.get(parse_time(document.window.start))
     if counts is None:
         return [TruthComparison(entry, None) for entry in entries]
-    shares = dict(zip(sent.places, (counts / counts.sum()).tolist(), strict=True))
+    shares = dict(zip(sent.labels, (counts / counts.sum()).tolist(), strict=True))
     return [TruthComparison(entry, shares[label_text(entry.value)]) for entry in entries]
 
 

@@ -5,7 +5,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final
@@ -21,8 +21,6 @@ from ldpstream.agents.broker.patches.error_names import name_errors
 from ldpstream.agents.broker.refusals import BrokerUnavailableError
 from ldpstream.agents.broker.topics import TopicError
 from ldpstream.agents.cli.demonstration.devices import (
-    COLLECTION,
-    PLACES,
     WINDOW_MS,
     Crowd,
     SentReports,
@@ -54,8 +52,8 @@ _STEP_SECONDS: Final = 0.1
 _PATIENCE_SECONDS: Final = 60.0
 _COMPARED_WINDOWS: Final = 100
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-_TOP: Final = 10
+_TABLE: Final = "causes"
+"""The collection of which a table is printed."""
 
 
 class DemoError(RuntimeError):
@@ -86,8 +84,9 @@ class DemoOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class DemoSummary:
-    """What the devices sent, what the worker counted, and the newest final windows."""
+    """What devices sent to a collection, what was counted, and the newest final windows."""
 
+    name: str
     sent: SentReports
     status: CollectionStatus
     documents: Sequence[EstimateDocument]
@@ -134,14 +133,18 @@ def run_demo(options: DemoOptions) -> int:
 
 async def _run(options: DemoOptions, signals: list[int]) -> int:
     console = table_console()
-    sent, stop = SentReports(PLACES, WINDOW_MS), asyncio.Event()
+    stop = asyncio.Event()
     try:
         console.print("starting the embedded broker and the worker")
         with embedded_broker() as embedded:
             port = _choose_port(options.port)
             config = demo_config(bootstrap=embedded.bootstrap, port=port)
+            sent = {
+                name: SentReports(collection.spec.domain, WINDOW_MS)
+                for name, collection in config.collections.items()
+            }
             demo = asyncio.create_task(_demonstrate(config, options, sent, stop, console))
-            summary = await _supervised(demo, embedded, sent, stop, signals)
+            summaries = await _supervised(demo, embedded, sent, stop, signals)
     except asyncio.CancelledError:
         return INTERRUPTED
     except _FAILURES as error:
@@ -150,18 +153,18 @@ async def _run(options: DemoOptions, signals: list[int]) -> int:
     except KafkaError as error:
         print(f"the embedded broker failed: {error}", file=sys.stderr)
         return 1
-    print_summary(summary, console)
-    return 0 if summary.good else 1
+    print_summary(summaries, console)
+    return 0 if all(summary.good for summary in summaries) else 1
 
 
 async def _supervised(
-    demo: "asyncio.Task[DemoSummary]",
+    demo: "asyncio.Task[list[DemoSummary]]",
     embedded: EmbeddedBroker,
-    sent: SentReports,
+    sent: Mapping[str, SentReports],
     stop: asyncio.Event,
     signals: list[int],
-) -> DemoSummary:
-    """Return the summary; a signal stops the devices, or cancels everything.
+) -> list[DemoSummary]:
+    """Return the summaries; a signal stops the devices, or cancels everything.
 
     Raises:
         DemoError: where the broker has ended.
@@ -171,7 +174,7 @@ async def _supervised(
     while not demo.done() and embedded.running:
         if len(signals) > handled:
             handled = len(signals)
-            if handled > 1 or sent.total == 0:
+            if handled > 1 or not any(reports.total for reports in sent.values()):
                 demo.cancel()
             stop.set()
         await asyncio.wait([demo], timeout=_STEP_SECONDS)
@@ -205,47 +208,59 @@ def _choose_port(requested: int | None) -> int:
 async def _demonstrate(
     config: Config,
     options: DemoOptions,
-    sent: SentReports,
+    sent: Mapping[str, SentReports],
     stop: asyncio.Event,
     console: Console,
-) -> DemoSummary:
-    """Run the worker and the devices until `stop` is set; return the summary of all windows."""
-    collection, kafka = config.collections[COLLECTION], config.kafka
-    spec = collection.spec
+) -> list[DemoSummary]:
+    """Run the worker and the devices until `stop` is set; return the summaries of all windows."""
     async with _running_worker(config) as url, connect(url) as worker:
         console.print(f"live page: {url}", soft_wrap=True)
-        async with Sender(spec, kafka.bootstrap, options=kafka.options) as sender:
-            if options.seconds is not None:
-                asyncio.get_running_loop().call_later(options.seconds, stop.set)
-            crowd = Crowd(spec.domain.shape, seed=options.seed)
-            try:
-                await asyncio.gather(
-                    report_crowd(
-                        sender, crowd, stop,
-                        rate=options.rate, batch=_BATCH, acknowledged=sent.visit,
-                    ),
-                    _show_progress(worker, options, sent, stop, console),
-                )  # fmt: skip
-            finally:
-                stop.set()
+        if options.seconds is not None:
+            asyncio.get_running_loop().call_later(options.seconds, stop.set)
+        try:
+            await asyncio.gather(
+                *(_report(config, options, name, sent[name], stop) for name in sent),
+                _show_progress(worker, options, sent, stop, console),
+            )
+        finally:
+            stop.set()
         console.print("the devices have stopped; counting their last reports")
-        return await _close_windows(worker, config, sent)
+        closing = (_close_windows(worker, config, name, sent[name]) for name in sent)
+        return list(await asyncio.gather(*closing))
+
+
+async def _report(
+    config: Config, options: DemoOptions, name: str, sent: SentReports, stop: asyncio.Event
+) -> None:
+    """Report to a collection until `stop` is set: each gets as many reports as the others."""
+    spec, kafka = config.collections[name].spec, config.kafka
+    crowd = Crowd(spec.domain.shape, seed=options.seed)
+    rate = max(1, options.rate // len(config.collections))
+    async with Sender(spec, kafka.bootstrap, options=kafka.options) as sender:
+        await report_crowd(sender, crowd, stop, rate=rate, batch=_BATCH, acknowledged=sent.add)
 
 
 async def _show_progress(
-    worker: Client, options: DemoOptions, sent: SentReports, stop: asyncio.Event, console: Console
+    worker: Client,
+    options: DemoOptions,
+    sent: Mapping[str, SentReports],
+    stop: asyncio.Event,
+    console: Console,
 ) -> None:
     """Print how many reports were sent and counted, until `stop` is set."""
     begun, until = time.monotonic(), "" if options.seconds is None else f" of {options.seconds:g} s"
     while not stop.is_set():
         with suppress(TimeoutError):
             await asyncio.wait_for(stop.wait(), _PROGRESS_SECONDS)
-        status, passed = await worker.status(COLLECTION), time.monotonic() - begun
-        texts = f"{passed:.0f} s{until}", f"sent {sent.total:,}", f"counted {status.counted:,}"
+        counted = sum([(await worker.status(name)).counted for name in sent])
+        total, passed = sum(one.total for one in sent.values()), time.monotonic() - begun
+        texts = f"{passed:.0f} s{until}", f"sent {total:,}", f"counted {counted:,}"
         console.print(" | ".join(texts), markup=False, soft_wrap=True)
 
 
-async def _close_windows(worker: Client, config: Config, sent: SentReports) -> DemoSummary:
+async def _close_windows(
+    worker: Client, config: Config, name: str, sent: SentReports
+) -> DemoSummary:
     """Close all windows once every report is counted, late or rejected; return the summary.
 
     After a minute it stops waiting, and the summary says what is missing.
@@ -253,32 +268,32 @@ async def _close_windows(worker: Client, config: Config, sent: SentReports) -> D
     starts, windows = set(sent.newest(_COMPARED_WINDOWS)), dict[int, WindowState]()
     with suppress(TimeoutError):
         async with asyncio.timeout(_PATIENCE_SECONDS):
-            while _decided(await worker.status(COLLECTION)) != sent.total:  # noqa: ASYNC110 (a worker)
+            while _decided(await worker.status(name)) != sent.total:  # noqa: ASYNC110 (a worker)
                 await asyncio.sleep(_STEP_SECONDS)
             until_ms = max(sent.truth, default=0) + WINDOW_MS
-            await broker.close_panes(config.kafka, config.collections[COLLECTION], until_ms)
+            await broker.close_panes(config.kafka, config.collections[name], until_ms)
             while not starts <= windows.keys():
                 await asyncio.sleep(_STEP_SECONDS)
-                windows = await _published(worker)
-    status = await worker.status(COLLECTION)
-    documents = [await _estimate(worker, window) for window in windows.values()]
-    return DemoSummary(sent=sent, status=status, documents=documents)
+                windows = await _published(worker, name)
+    status = await worker.status(name)
+    documents = [await _estimate(worker, name, window) for window in windows.values()]
+    return DemoSummary(name=name, sent=sent, status=status, documents=documents)
 
 
 def _decided(status: CollectionStatus) -> int:
     return status.counted + status.late + status.rejected
 
 
-async def _published(worker: Client) -> dict[int, WindowState]:
+async def _published(worker: Client, name: str) -> dict[int, WindowState]:
     """Return the newest windows whose finals are published, by their start in epoch ms."""
-    windows = await worker.newest(COLLECTION, _COMPARED_WINDOWS)
+    windows = await worker.newest(name, _COMPARED_WINDOWS)
     return {parse_time(window.window.start): window for window in windows if window.published}
 
 
-async def _estimate(worker: Client, window: WindowState) -> EstimateDocument:
+async def _estimate(worker: Client, name: str, window: WindowState) -> EstimateDocument:
     span = window.window
     request = EstimateRequest(start=span.start, end=span.end, top="all")
-    return await worker.estimate(COLLECTION, request)
+    return await worker.estimate(name, request)
 
 
 @asynccontextmanager
@@ -301,37 +316,45 @@ async def _running_worker(config: Config) -> AsyncIterator[str]:
             await working
 
 
-def print_summary(summary: DemoSummary, console: Console) -> None:
-    """Print the summary; what is wrong is bold and red."""
-    sent, status = summary.sent, summary.status
-    _print_line(console, "sent", count(sent.total, "report"))
+def print_summary(summaries: Sequence[DemoSummary], console: Console) -> None:
+    """Print the sums over all collections; what is wrong is bold and red."""
+    sent = sum(summary.sent.total for summary in summaries)
+    decided = sum(summary.decided for summary in summaries)
+    _print_line(console, "sent", count(sent, "report"))
     for name in ("counted", "late", "rejected"):
-        _print_line(console, name, f"{getattr(status, name):,}")
-    if summary.decided == sent.total:
-        text = f"counted + late + rejected = sent = {summary.decided:,}"
-        _print_line(console, "accounted", text)
-    else:
-        text = f"counted + late + rejected = {summary.decided:,}, but {sent.total:,} were sent"
-        _print_failure(console, "NOT ACCOUNTED", text)
-    for problem in status.problems:
-        _print_failure(console, "PROBLEM", problem)
-    _print_line(console, "bounds", coverage(summary.comparisons, _confidence(summary)))
-    if summary.documents:
-        # The window with the most reports, since the last one ends early; the newest of several.
-        fullest = max(reversed(summary.documents), key=lambda document: document.n)
-        console.print(_top_places(fullest, sent))
+        total = sum(getattr(summary.status, name) for summary in summaries)
+        _print_line(console, name, f"{total:,}")
+    wrong = [summary for summary in summaries if summary.decided != summary.sent.total]
+    for summary in wrong:
+        text = f"{summary.decided:,}, but {summary.sent.total:,} were sent to {summary.name}"
+        _print_failure(console, "NOT ACCOUNTED", f"counted + late + rejected = {text}")
+    if not wrong:
+        _print_line(console, "accounted", f"counted + late + rejected = sent = {decided:,}")
+    for summary in summaries:
+        for problem in summary.status.problems:
+            _print_failure(console, "PROBLEM", problem)
+    comparisons = [one for summary in summaries for one in summary.comparisons]
+    documents = [one for summary in summaries for one in summary.documents]
+    confidence = max((document.confidence for document in documents), default=0.0)
+    _print_line(console, "bounds", coverage(comparisons, confidence))
+    for summary in summaries:
+        if summary.name == _TABLE and summary.documents:
+            # The window with the most reports, since the last one ends early.
+            fullest = max(reversed(summary.documents), key=lambda document: document.n)
+            console.print(_shares(fullest, summary.sent))
 
 
-def _top_places(document: EstimateDocument, sent: SentReports) -> Table:
-    """Return a table of the largest shares with their bounds, next to the truth."""
+def _shares(document: EstimateDocument, sent: SentReports) -> Table:
+    """Return a table of the shares with their bounds, next to the truth."""
     window = document.window
     assert window is not None
-    caption = f"top places of {window.start} to {window.end}, {count(document.n, 'report')}"
+    of = f"{document.collection} of {window.start} to {window.end}"
+    caption = f"{of}, {count(document.n, 'report')}"
     table = Table(title=Text(caption), title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column("place", no_wrap=True)
+    table.add_column("value", no_wrap=True)
     for column in ("true", "estimate", "low", "high"):
         table.add_column(column, justify="right", no_wrap=True)
-    for comparison in compare(document, sent)[:_TOP]:
+    for comparison in compare(document, sent):
         entry = comparison.entry
         shares = comparison.truth, entry.share, entry.low, entry.high
         style = "red" if comparison.inside is False else ""
@@ -349,10 +372,6 @@ def coverage(comparisons: Sequence[TruthComparison], confidence: float) -> str:
         f"{covered:,} of {len(bounded):,} true shares are inside their "
         f"{100 * confidence:g}% bounds: {100 * covered / len(bounded):.1f}%"
     )
-
-
-def _confidence(summary: DemoSummary) -> float:
-    return max((document.confidence for document in summary.documents), default=0.0)
 
 
 def _print_line(console: Console, name: str, text: str) -> None:

@@ -8,9 +8,7 @@ import pytest
 from rich.console import Console
 
 from ldpstream.agents.cli.demonstration.devices import (
-    BLOCKS,
-    COLLECTION,
-    PLACES,
+    COLLECTIONS,
     WINDOW_MS,
     SentReports,
     TruthComparison,
@@ -22,25 +20,25 @@ from ldpstream.agents.document.answers import CollectionStatus
 from ldpstream.agents.document.entries import ValueEstimate
 from ldpstream.agents.document.model import EstimateDocument, Window
 from ldpstream.mechanisms.base.times import format_time
+from ldpstream.mechanisms.domains.labels import Labels
 from tests.stream.serving import START_MS
 
-FEW = ("a/x", "a/y", "b/x")
+FEW = Labels(["a/x", "a/y", "b/x"])
 
 
 def test_the_demonstration_is_a_configuration_like_any_other() -> None:
     config = demo_config(bootstrap="127.0.0.1:1", port=0)
-    collection = config.collections[COLLECTION]
-    assert collection.spec.domain.size == len(set(PLACES)) == 150
-    assert {len(block) for block in BLOCKS} <= set(range(5, 21))
-    assert collection.window.size_ms == WINDOW_MS
-    assert collection.spec.mechanism.certify().passed
+    assert config.collections.keys() == COLLECTIONS.keys()
+    for collection in config.collections.values():
+        assert collection.window.size_ms == WINDOW_MS
+        assert collection.spec.mechanism.certify().passed
 
 
 def made_sent() -> SentReports:
     sent = SentReports(FEW, window_ms=1_000)
-    sent.visit(np.array([0, 0, 0, 1]), START_MS + 999)
-    sent.visit(np.array([2, 2]), START_MS + 1_000)
-    sent.visit(np.array([1, 1, 1, 1]), START_MS)
+    sent.add(np.array([0, 0, 0, 1]), START_MS + 999)
+    sent.add(np.array([2, 2]), START_MS + 1_000)
+    sent.add(np.array([1, 1, 1, 1]), START_MS)
     return sent
 
 
@@ -50,7 +48,7 @@ def test_the_truth_is_kept_by_window() -> None:
     assert sent.newest(9) == [START_MS, START_MS + 1_000]
     assert sent.newest(1) == [START_MS + 1_000]
     assert sent.truth[START_MS].tolist() == [3, 5, 0]
-    sent.visit(np.array([], dtype=np.int64), 0)
+    sent.add(np.array([], dtype=np.int64), 0)
     assert 0 not in sent.truth
 
 
@@ -63,14 +61,14 @@ def entry(place: str, low: float | None, share: float | None, high: float | None
 def document(start_ms: int, n: int, *entries: ValueEstimate) -> EstimateDocument:
     window = Window(start=format_time(start_ms), end=format_time(start_ms + 1_000))
     return EstimateDocument(
-        collection="visits", fingerprint="00", window=window, n=n, final=True, withheld=False,
+        collection="causes", fingerprint="00", window=window, n=n, final=True, withheld=False,
         confidence=0.95, distribution=list(entries),
     )  # fmt: skip
 
 
 def status(counted: int, late: int, rejected: int) -> CollectionStatus:
     return CollectionStatus(
-        collection="visits", fingerprint="00", ready=True, stopped=False, problems=[],
+        collection="causes", fingerprint="00", ready=True, stopped=False, problems=[],
         counted=counted, late=late, rejected=rejected, lost_offsets=0, partitions=[],
     )  # fmt: skip
 
@@ -83,12 +81,12 @@ def summary() -> DemoSummary:
         entry("b/x", -0.1, 0.0, 0.1),
     )
     documents = [document(START_MS, 8, *entries), document(START_MS + 1_000, 2)]
-    return DemoSummary(sent=made_sent(), status=status(9, 1, 0), documents=documents)
+    return DemoSummary(name="causes", sent=made_sent(), status=status(9, 1, 0), documents=documents)
 
 
 def printed(summary: DemoSummary) -> str:
     console = Console(file=io.StringIO(), width=160)
-    print_summary(summary, console)
+    print_summary([summary], console)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
@@ -109,7 +107,10 @@ def test_reports_that_are_not_accounted_for_are_flagged(
     wrong = replace(summary, status=status(*decided))
     assert not wrong.good
     text = printed(wrong)
-    assert f"NOT ACCOUNTED: counted + late + rejected = {sum(decided)}, but 10 were sent" in text
+    assert (
+        f"NOT ACCOUNTED: counted + late + rejected = {sum(decided)}, but 10 were sent to causes"
+        in text
+    )
     assert "accounted " not in text
 
 
