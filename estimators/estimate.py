@@ -77,8 +77,10 @@ def estimate_values(
     decoder = mechanism.decoder
     if use_e_values(chosen) and many <= _MOST_TALLIED and isinstance(decoder, CountDecoder):
         places = np.flatnonzero(estimate.form == "bernstein")
-        own = np.arange(many)[slice(None) if listed_values is None else listed_values][places]
-        decoded_values = (decoder.decode(indicator(many, own[i : i + 1])) for i in range(own.size))
+        indices = np.arange(many)[slice(None) if listed_values is None else listed_values][places]
+        decoded_values = (
+            decoder.decode(indicator(many, indices[i : i + 1])) for i in range(indices.size)
+        )
         tallies = [Tally.of(h, statistic) for h in decoded_values]
         estimate = with_e_values(estimate, sums, chosen, places.tolist(), tallies)
     if chosen.method in FALLBACK:

@@ -47,7 +47,7 @@ def project_blocks(values: Floats, groups: Integers, totals: Floats) -> Floats:
         raise ValueError("totals: expected numbers >= 0")
     if np.isnan(values).any() or np.isnan(totals).any():
         return np.full_like(values, np.nan)
-    order = None if (groups[1:] >= groups[:-1]).all() else np.argsort(groups, kind="stable")
+    ranking = None if (groups[1:] >= groups[:-1]).all() else np.argsort(groups, kind="stable")
     sizes = np.bincount(groups, minlength=totals.size)
     ends = np.cumsum(sizes)
     out = np.empty_like(values)
@@ -56,7 +56,7 @@ def project_blocks(values: Floats, groups: Integers, totals: Floats) -> Floats:
         start = int(ends[first] - sizes[first])
         last = max(first + 1, int(np.searchsorted(ends, start + _PART, side="right")))
         place = slice(start, int(ends[last - 1]))
-        at = place if order is None else order[place]
+        at = place if ranking is None else ranking[place]
         if last == first + 1:
             out[at], before = _project_one(values[at], float(totals[first]), before)
         else:
@@ -94,17 +94,17 @@ def _project_one(values: Floats, total: float, before: float) -> tuple[Floats, f
     ordered = -values
     ordered.sort()
     np.negative(ordered, out=ordered)
-    kept, sums = 0, [before]
+    positive, sums = 0, [before]
     for first in range(0, ordered.size, _PART):
-        part = ordered[first : first + _PART]
-        running = _running(part, sums[-1])
-        kept += int(np.count_nonzero(part > _thresholds(running, before, total, first)))
+        piece = ordered[first : first + _PART]
+        running = _running(piece, sums[-1])
+        positive += int(np.count_nonzero(piece > _thresholds(running, before, total, first)))
         sums.append(float(running[-1]))
     if not values.size:
         return values, before
-    number, place = divmod(max(kept, 1) - 1, _PART)
-    part = ordered[number * _PART : (number + 1) * _PART]
-    thresholds = _thresholds(_running(part, sums[number]), before, total, number * _PART)
+    number, place = divmod(max(positive, 1) - 1, _PART)
+    piece = ordered[number * _PART : (number + 1) * _PART]
+    thresholds = _thresholds(_running(piece, sums[number]), before, total, number * _PART)
     out = np.subtract(values, thresholds[place], out=ordered)
     return np.maximum(out, 0.0, out=out), sums[-1]
 
@@ -125,16 +125,16 @@ def _project_some(
 ) -> tuple[Floats, float]:
     """Do the same for several groups at once, given their sizes and totals, `(groups,)`."""
     group = np.repeat(np.arange(sizes.size), sizes)
-    order = np.lexsort((-values, group))
+    ranking = np.lexsort((-values, group))
     starts = np.cumsum(sizes) - sizes
     # Sort within groups; the running sums restart at each group.
     rank = np.arange(values.size) - starts[group] + 1
-    running = np.concatenate([[before], _running(values[order], before)])
+    running = np.concatenate([[before], _running(values[ranking], before)])
     threshold = (running[1:] - running[starts[group]] - totals[group]) / rank
-    kept = np.bincount(group, values[order] > threshold, totals.size).astype(np.int64)
-    last = starts[group] + np.maximum(kept[group], 1) - 1
+    positive = np.bincount(group, values[ranking] > threshold, totals.size).astype(np.int64)
+    last = starts[group] + np.maximum(positive[group], 1) - 1
     out = np.empty_like(values)
-    out[order] = np.maximum(values[order] - threshold[last], 0.0)
+    out[ranking] = np.maximum(values[ranking] - threshold[last], 0.0)
     return out, float(running[-1])
 
 

@@ -78,13 +78,13 @@ class DisclosedGroups:
         """Return the least and the largest of each function of the place, in each group."""
         if self.count == 1:
             return [np.array([end]) for each in functions for end in (each.min(), each.max())]
-        found = []
+        ends = []
         for each in functions:
             least, largest = np.full(self.count, np.inf), np.full(self.count, -np.inf)
             np.minimum.at(least, self.of_place, each)
             np.maximum.at(largest, self.of_place, each)
-            found += [least, largest]
-        return found
+            ends += [least, largest]
+        return ends
 
 
 def all_in_one(size: int) -> Integers:
@@ -127,8 +127,8 @@ class Query:
     def in_groups(self) -> InGroups:
         """The extremes over each group's values, which bounds for any reports need."""
         moments = self.noise + self.weights**2
-        _, *found = self.groups.extremes(moments, self.noise, self.weights)
-        return InGroups(*found)
+        _, *extremes = self.groups.extremes(moments, self.noise, self.weights)
+        return InGroups(*extremes)
 
 
 @dataclass(frozen=True)

@@ -97,19 +97,19 @@ def build_tree(
     Halving stops, and single values follow, before it takes more than `most` decoders: one for each
     area, or, with `at_once`, one for an area of every group.
     """
-    order = np.argsort(groups, kind="stable")
+    ranking = np.argsort(groups, kind="stable")
     sizes = np.bincount(groups)
     ends = np.cumsum(sizes)
     nodes = [(int(end - size), int(end), 0) for size, end in zip(sizes, ends, strict=True)]
     if shape is not None:
-        places = np.stack(np.unravel_index(order, shape), axis=1)
+        places = np.stack(np.unravel_index(ranking, shape), axis=1)
         boxes = [
             (places[start:end].min(axis=0), places[start:end].max(axis=0) + 1)
             for start, end, _ in nodes
         ]
         depth = _depth(boxes, most, at_once=at_once)
         for (start, end, _), box in zip(nodes[: sizes.size], boxes, strict=True):
-            _halve(nodes, order, places, (start, end), box, (1, depth))
+            _halve(nodes, ranking, places, (start, end), box, (1, depth))
     runs = np.array(nodes, dtype=np.int64)
     alone = np.arange(groups.size)[np.repeat(sizes > 1, sizes)]
     deepest = int(runs[:, 2].max()) + 1
@@ -118,7 +118,7 @@ def build_tree(
     start, end, level = runs[np.lexsort((runs[:, 0] - runs[:, 1], runs[:, 0]))].T
     # Levels without an area would waste their part of the error.
     level = np.unique(level, return_inverse=True)[1].astype(np.int64)
-    return AreaTree(order, start, end, level, groups[order[start]])
+    return AreaTree(ranking, start, end, level, groups[ranking[start]])
 
 
 def _depth(boxes: Sequence[tuple[Integers, Integers]], most: int, *, at_once: bool) -> int:
@@ -170,13 +170,13 @@ def area_sums(
     queries = prepare_queries(mechanism)
     if not isinstance(queries, SetDecoder) or queries.groups.count == 1:
         members = ([area] for area in areas.tolist())
-        return set_sums(queries, statistic, (_union(tree, one) for one in members))
+        return set_sums(queries, statistic, (_union(tree, number) for number in members))
     of_group = tree.group[areas]
     by_group = np.argsort(of_group, kind="stable")
     firsts = np.searchsorted(of_group[by_group], np.arange(queries.groups.count))
     round_of = np.empty(areas.size, dtype=np.int64)
     round_of[by_group] = np.arange(areas.size) - firsts[of_group[by_group]]
-    rounds = [np.flatnonzero(round_of == one) for one in range(int(round_of.max()) + 1)]
+    rounds = [np.flatnonzero(round_of == number) for number in range(int(round_of.max()) + 1)]
     unions = (_union(tree, areas[places].tolist()) for places in rounds)
     of_rounds = _each_group(queries, statistic, queries.set_queries(unions))
     columns = [

@@ -67,8 +67,8 @@ def bound(sums: Sums, n: int, options: Options) -> Estimate:
         # Only these two methods correct bounds by the error.
         corrected = options.method in ("padded", "normal")
         thinned = factor > 1.0 and not corrected
-        given = of_devices(sums, n, options, factor) if thinned else (sums, n, options)
-        lowest, highest, form = choose_bounds(*given, se)
+        arguments = of_devices(sums, n, options, factor) if thinned else (sums, n, options)
+        lowest, highest, form = choose_bounds(*arguments, se)
         # 4. Correct the sampling error if devices report several times, or are a known part.
         if factor not in (0.0, 1.0):
             noise = clamped_variance(sums, n, "respondents")

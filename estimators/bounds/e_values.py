@@ -57,34 +57,38 @@ def use_e_values(options: Options) -> bool:
 
 
 def replace_bernstein(
-    found: Estimate, sums: Sums, options: Options, tallies: Sequence[Tally]
+    estimate: Estimate, sums: Sums, options: Options, tallies: Sequence[Tally]
 ) -> Estimate:
     """Return estimates with these bounds in place of Bernstein's; `tallies` are of all queries."""
-    places = np.flatnonzero(found.form == "bernstein").tolist() if tallies else []
-    return with_e_values(found, sums, options, places, [tallies[place] for place in places])
+    places = np.flatnonzero(estimate.form == "bernstein").tolist() if tallies else []
+    return with_e_values(estimate, sums, options, places, [tallies[place] for place in places])
 
 
 def with_e_values(
-    found: Estimate, sums: Sums, options: Options, places: Sequence[int], tallies: Sequence[Tally]
+    estimate: Estimate,
+    sums: Sums,
+    options: Options,
+    places: Sequence[int],
+    tallies: Sequence[Tally],
 ) -> Estimate:
     """Return estimates in which some queries, with their tallies, have these bounds."""
-    if not tallies or not found.n:
-        return found
+    if not tallies or not estimate.n:
+        return estimate
     at, limits = np.asarray(places), sums.limits
     bottom, top = limits.bottom[at], limits.top[at]
     deviation = np.sqrt(sums.noise.typical[at] + sums.typical_sampling[at])
-    level = options.error_level(found.value.size)
+    level = options.error_level(estimate.value.size)
     ends = []
     for side, floor in ((1.0, limits.least[at]), (-1.0, -limits.largest[at])):
         near, far = (bottom, top) if side > 0 else (-top, -bottom)
         offsets = [
-            np.maximum(side * one.values - least, 0.0)
-            for one, least in zip(tallies, floor, strict=True)
+            np.maximum(side * tally.values - least, 0.0)
+            for tally, least in zip(tallies, floor, strict=True)
         ]
         middle = (near + far) / 2.0 - floor
         low = lowest_means(
             offsets,
-            [one.counts for one in tallies],
+            [tally.counts for tally in tallies],
             middle / deviation,
             (near - floor, far - floor),
             level,
@@ -92,12 +96,12 @@ def with_e_values(
         ends.append(side * (floor + low))
     population = options.sampling.factor(options.estimand) > 0.0
     estimand: Estimand = "population" if population else "respondents"
-    low, high = found.low.copy(), found.high.copy()
+    low, high = estimate.low.copy(), estimate.high.copy()
     low[at], high[at] = ends
-    low, high = cut_bounds(sums, found.n, (low, high), replace(options, estimand=estimand))
-    lowest, highest, form = found.lowest.copy(), found.highest.copy(), found.form.copy()
+    low, high = cut_bounds(sums, estimate.n, (low, high), replace(options, estimand=estimand))
+    lowest, highest, form = estimate.lowest.copy(), estimate.highest.copy(), estimate.form.copy()
     lowest[at], highest[at], form[at] = low[at], high[at], "e-value"
-    return replace(found, low=low, high=high, lowest=lowest, highest=highest, form=form)
+    return replace(estimate, low=low, high=high, lowest=lowest, highest=highest, form=form)
 
 
 def lowest_means(
@@ -123,8 +127,8 @@ def lowest_means(
             width, last = wider, last + 1
         some = slice(first, last)
         padded, numbers = np.zeros((2, last - first, width))
-        for row, (values, own) in enumerate(zip(offsets[some], counts[some], strict=True)):
-            padded[row, : len(values)], numbers[row, : len(values)] = values, own
+        for row, (values, tallied) in enumerate(zip(offsets[some], counts[some], strict=True)):
+            padded[row, : len(values)], numbers[row, : len(values)] = values, tallied
         bounds = ends[0][some], ends[1][some]
         out[some] = _bisect(padded, numbers, scales[some], bounds, level)
         first = last
@@ -134,18 +138,18 @@ def lowest_means(
 def _bisect(
     offsets: Floats, counts: Floats, scales: Floats, ends: tuple[Floats, Floats], level: float
 ) -> Floats:
-    wanted = math.log(2.0 / level)
-    typical = scales[:, None] * np.sqrt(2.0 * wanted / counts.sum(axis=1))[:, None]
+    target = math.log(2.0 / level)
+    typical = scales[:, None] * np.sqrt(2.0 * target / counts.sum(axis=1))[:, None]
     stakes = np.minimum(typical * 2.0**_POWERS, _MOST_STAKED)[:, :, None]
     shares = np.log(_SHARES / _SHARES.sum())
-    won = (offsets > 0.0) & (counts > 0.0)
+    bounded = (offsets > 0.0) & (counts > 0.0)
 
     def is_refuted(mean: Floats) -> Floats:
         # A mean at the least value is infinitely wrong as soon as anything else was reported.
         ratio = offsets / np.where(mean > 0.0, mean, 1.0)[:, None]
         capital = (counts[:, None] * np.log1p(stakes * (ratio[:, None] - 1.0))).sum(axis=2)
-        refuted = np.logaddexp.reduce(capital + shares, axis=1) >= wanted
-        return np.where(mean > 0.0, refuted, won.any(axis=1))
+        refuted = np.logaddexp.reduce(capital + shares, axis=1) >= target
+        return np.where(mean > 0.0, refuted, bounded.any(axis=1))
 
     low, high = ends[0].copy(), ends[1].copy()
     high = np.where(is_refuted(low), high, low)

@@ -199,8 +199,8 @@ def sampling_of(
     if rolling:
         whole, rest = divmod(panes, windows)
         meeting = rest * whole * (whole + 1) + (windows - rest) * whole * (whole - 1)
-        others = panes * (panes - 1) - meeting
-        population = 1.0 + (meeting + others * again) / panes
+        distinct = panes * (panes - 1) - meeting
+        population = 1.0 + (meeting + distinct * again) / panes
         repeats = -(-panes // windows)
     else:
         edges = [first, *range(first - first % windows + windows, first + panes, windows)]

@@ -71,21 +71,24 @@ def shrunk(
     ends: Pair,
     form: Forms,
     errors: Pair,
-    own: tuple[Floats, Floats, Forms],
+    of_devices: tuple[Floats, Floats, Forms],
     factor: float,
 ) -> Pair:
     """Return bounds for a factor < 1, whose distances shrink from the first errors to the second.
 
-    `own` are the bounds of the respondents themselves, by the same method. Where their noise is a
-    few reports, its plug-in says little, and one report that is noise alone must stay possible. The
-    squared distance is then that of the respondents plus this part of what sampling adds to it.
+    `of_devices` are the bounds of the respondents themselves, by the same method. Where their noise
+    is a few reports, its plug-in says little, and one report that is noise alone must stay
+    possible. The squared distance is then that of the respondents plus this part of what
+    sampling adds to it.
     """
     rough = np.isin(form, _APPROXIMATE)
-    few = ~np.isin(own[2], _SMOOTH)
+    few = ~np.isin(of_devices[2], _SMOOTH)
     nothing = np.ones_like(errors[0])
     ratio = np.divide(errors[1], errors[0], out=nothing, where=errors[0] > 0.0)
     moved = []
-    for whole, noise in zip(_distances(value, ends), _distances(value, own[:2]), strict=True):
+    for whole, noise in zip(
+        _distances(value, ends), _distances(value, of_devices[:2]), strict=True
+    ):
         mixed = np.sqrt((1.0 - factor) * np.minimum(noise, whole) ** 2 + factor * whole**2)
         moved.append(np.where(few, mixed, whole * ratio))
     return (

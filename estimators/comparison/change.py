@@ -136,8 +136,8 @@ def quantile_change(
     else:
 
         def ends(bounds: QuantileBounds, allowed: float) -> Pair:
-            found = bounds(options | {"confidence": 1.0 - allowed})
-            return found.low, found.high
+            quantiles = bounds(options | {"confidence": 1.0 - allowed})
+            return quantiles.low, quantiles.high
 
         low, high = _proved(
             lambda allowed: ends(before, allowed),
@@ -162,8 +162,8 @@ def combine(before: Ends, after: Ends, correlation: Floats | float) -> Pair:
     upper bound with the others. `correlation` is the r of the errors of a difference, 0..1.
     """
 
-    def distance(one: Floats, other: Floats) -> Floats:
-        return np.sqrt(one**2 + other**2 + 2.0 * correlation * one * other)
+    def distance(first: Floats, other: Floats) -> Floats:
+        return np.sqrt(first**2 + other**2 + 2.0 * correlation * first * other)
 
     moved = after[0] - before[0]
     below = distance(after[0] - after[1], before[2] - before[0])

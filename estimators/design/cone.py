@@ -163,9 +163,9 @@ class LipCone(Cone):
         pi = self.prior
         length = np.minimum(((v - low) * pi)[:, None], ((high - v) * pi)[None, :])
         weighted = form / np.outer(pi, pi)
-        own = np.diag(weighted)
+        diagonal = np.diag(weighted)
         image = form @ v
-        square = own[:, None] + own[None, :] - 2.0 * weighted
+        square = diagonal[:, None] + diagonal[None, :] - 2.0 * weighted
         quadratic = v @ image + length * (2.0 * _differences(image / pi) + length * square)
         scale = p @ v + length * _differences(p / pi)
         linear = multipliers @ v + length * _differences(multipliers / pi)
@@ -182,13 +182,13 @@ class LipCone(Cone):
     def _fill(self, worth: Floats) -> Floats:
         """Return columns with `pi.v = 1` that are as high as possible where `worth` is highest."""
         low, high = self.ends
-        order = np.argsort(-worth, axis=1, kind="stable")
-        sizes = self.prior[order]
+        ranking = np.argsort(-worth, axis=1, kind="stable")
+        sizes = self.prior[ranking]
         # What is left above the lower end, value by value: the best ones take all they can.
-        left = (1.0 - low) / (high - low) - (np.cumsum(sizes, axis=1) - sizes)
-        levels = low + (high - low) * np.clip(left / sizes, 0.0, 1.0)
+        room = (1.0 - low) / (high - low) - (np.cumsum(sizes, axis=1) - sizes)
+        levels = low + (high - low) * np.clip(room / sizes, 0.0, 1.0)
         columns = np.empty_like(worth)
-        np.put_along_axis(columns, order, levels, axis=1)
+        np.put_along_axis(columns, ranking, levels, axis=1)
         return columns
 
     def rays(self, most: int) -> Iterator[Floats] | None:

@@ -67,12 +67,12 @@ class SymmetricOptimum:
         each = list(zip(self.classes, counts, strict=True))
         if prod(comb(len(values), count) for values, count in each) <= most:
             chosen = [[np.array(c) for c in combinations(v.tolist(), n)] for v, n in each]
-            yield from (np.concatenate(parts).astype(np.int64) for parts in product(*chosen))
+            yield from (np.concatenate(circle).astype(np.int64) for circle in product(*chosen))
             return
         while True:
             orders = [(rng.permutation(values), count) for values, count in each]
             circles = [[np.roll(o, s)[:n] for s in range(len(o))] for o, n in orders]
-            yield from (np.concatenate(parts) for parts in product(*circles))
+            yield from (np.concatenate(circle) for circle in product(*circles))
 
 
 def symmetric_optimum(
@@ -119,18 +119,20 @@ def symmetric_optimum(
 
 def _classes(gram: Floats, prior: Floats, high: Floats, alone: Bools) -> tuple[Integers, ...]:
     """Return the classes of exchangeable values, each ascending."""
-    left, classes = np.arange(prior.size), []
+    remaining, classes = np.arange(prior.size), []
     close = _SAME * np.abs(gram).max()
-    while left.size:
-        x = left[0]
-        same = np.isclose(prior[left], prior[x], rtol=_SAME, atol=0.0)
-        same &= np.isclose(high[left], high[x], rtol=_SAME, atol=0.0) & (alone[left] == alone[x])
+    while remaining.size:
+        x = remaining[0]
+        same = np.isclose(prior[remaining], prior[x], rtol=_SAME, atol=0.0)
+        same &= np.isclose(high[remaining], high[x], rtol=_SAME, atol=0.0) & (
+            alone[remaining] == alone[x]
+        )
         for place in np.flatnonzero(same):
-            order = np.arange(prior.size)
-            order[[x, left[place]]] = order[[left[place], x]]
-            same[place] = np.abs(gram[np.ix_(order, order)] - gram).max() <= close
-        classes.append(left[same])
-        left = left[~same]
+            values = np.arange(prior.size)
+            values[[x, remaining[place]]] = values[[remaining[place], x]]
+            same[place] = np.abs(gram[np.ix_(values, values)] - gram).max() <= close
+        classes.append(remaining[same])
+        remaining = remaining[~same]
     return tuple(classes)
 
 
@@ -166,7 +168,7 @@ def _best_mixture(
     some = np.linspace(0, len(means) - 1, _FIRST_TYPES).round().astype(np.int64)
     used = np.union1d(some, np.flatnonzero(simple))
     weights = np.full(used.size, 1.0 / used.size)
-    multipliers, least, kept = None, 0.0, used
+    multipliers, least, active = None, 0.0, used
     for _ in range(_MOST_ROUNDS):
         rows = np.concatenate([np.hstack([means[used], spreads[used] * sign]) for sign in signs])
         start = np.tile(weights, len(signs)) / len(signs)
@@ -180,10 +182,10 @@ def _best_mixture(
         gain += spreads**2 @ form - means @ multipliers[:width]
         most = max(float(gain.max()), 0.0)
         bound = master.trace**2 / max(float(multipliers @ target) + most, master.trace)
-        least, kept = max(least, bound), used[weights > _NEGLIGIBLE * weights.sum()]
+        least, active = max(least, bound), used[weights > _NEGLIGIBLE * weights.sum()]
         if most < _TOLERANCE * master.trace:
             break
         added = np.setdiff1d(np.argsort(-gain)[:_ADDED_TYPES], used)
         used = np.concatenate([used, added])
         weights = np.append(weights, np.full(added.size, 0.01 / used.size))
-    return scale * least, kept
+    return scale * least, active

@@ -125,17 +125,19 @@ def thin(gram: Floats, master: Master, tolerance: float) -> Master:
         return master
     entries = (master.columns[:, first] * master.columns[:, second]).T
     scale = np.maximum(entries @ master.weights, 1e-300)
-    found = linprog(
+    solution = linprog(
         master.slacks / master.trace,
         A_eq=entries / scale[:, None],
         b_eq=np.ones(first.size),
         method="highs-ds",
     )
-    if found.x is None:
+    if solution.x is None:
         return master
-    kept = found.x > _NEGLIGIBLE
+    positive = solution.x > _NEGLIGIBLE
     try:
-        fewer = solve(gram, master.columns[kept], found.x[kept], master.multipliers, tolerance)
+        fewer = solve(
+            gram, master.columns[positive], solution.x[positive], master.multipliers, tolerance
+        )
     except DesignError:
         return master
     return fewer if fewer.trace <= master.trace * (1.0 + tolerance) else master
@@ -237,8 +239,8 @@ def search(
     chosen = rng.choice(len(shares), effort * cone.perturbations, p=shares)
     columns = np.concatenate([climbed, cone.perturb(master.columns[chosen], prior, rng)])
     columns = cone.improve(columns, prior, master.form, master.multipliers)
-    found = _best(np.concatenate([columns, seeds]), master, most)
-    return replace(found, starts=len(starts) + len(chosen))
+    best = _best(np.concatenate([columns, seeds]), master, most)
+    return replace(best, starts=len(starts) + len(chosen))
 
 
 def search_all(
@@ -296,7 +298,7 @@ def _best(columns: Floats, master: Master, most: int, before: float = -np.inf) -
     """Return the different columns of positive gain, best first."""
     gain = gains(columns, master.form, master.multipliers)
     largest = max(before, float(gain.max())) if gain.size else before
-    order = np.argsort(-gain)
-    order = order[gain[order] > 0.0]
-    _, first = np.unique(columns[order].round(_DIGITS), axis=0, return_index=True)
-    return Found(columns[order[np.sort(first)]][:most], largest)
+    ranking = np.argsort(-gain)
+    ranking = ranking[gain[ranking] > 0.0]
+    _, first = np.unique(columns[ranking].round(_DIGITS), axis=0, return_index=True)
+    return Found(columns[ranking[np.sort(first)]][:most], largest)

@@ -132,16 +132,16 @@ def optimise(
     if workload.size != policy.size:
         raise DesignError(f"workload: expected {policy.size} values, got {workload.size}")
     known = np.zeros((0, policy.size)) if columns is None else columns
-    parts = _components(policy, workload.gram, p)
+    components = _components(policy, workload.gram, p)
     deadline = time.thread_time() + seconds
     solved, wide = [], []
-    for left, part in zip(range(len(parts), 0, -1), parts, strict=True):
+    for unsolved, component in zip(range(len(components), 0, -1), components, strict=True):
         now = time.thread_time()
-        solved.append(_Run.of(part, known, now + (deadline - now) / left).run())
+        solved.append(_Run.of(component, known, now + (deadline - now) / unsolved).run())
         wide.append(np.zeros((len(solved[-1].weights), policy.size)))
-        wide[-1][:, part.values] = solved[-1].columns / part.share
-    trace = _mean(parts, [one.trace for one in solved])
-    bound = _mean(parts, [one.bound for one in solved])
+        wide[-1][:, component.values] = solved[-1].columns / component.share
+    trace = _mean(components, [design.trace for design in solved])
+    bound = _mean(components, [design.bound for design in solved])
     assert trace is not None
     mean, square = p @ workload.gram @ p, p @ np.diag(workload.gram)
     return Design(
@@ -149,12 +149,14 @@ def optimise(
         workload=workload,
         prior=p,
         columns=np.concatenate(wide),
-        weights=np.concatenate([o.weights * c.share for c, o in zip(parts, solved, strict=True)]),
+        weights=np.concatenate(
+            [o.weights * c.share for c, o in zip(components, solved, strict=True)]
+        ),
         population=float(trace - mean),
         respondents=float(trace - square),
         gap=None if bound is None else max(trace - bound, 0.0),
-        status=max((one.status for one in solved), key=_STATUSES.index),
-        starts=sum(one.starts for one in solved),
+        status=max((design.status for design in solved), key=_STATUSES.index),
+        starts=sum(design.starts for design in solved),
     )
 
 
@@ -166,8 +168,10 @@ def least_trace(policy: Policy, workload: Workload, prior: Floats) -> float | No
     Raises:
         DesignError: as `optimise` does.
     """
-    parts = _components(policy, workload.gram, _checked_prior(policy.size, prior))
-    return _mean(parts, [None if c.symmetric is None else c.symmetric.least for c in parts])
+    components = _components(policy, workload.gram, _checked_prior(policy.size, prior))
+    return _mean(
+        components, [None if c.symmetric is None else c.symmetric.least for c in components]
+    )
 
 
 def _checked_prior(size: int, prior: Floats | None) -> Floats:
@@ -239,20 +243,20 @@ class _Component:
 
 
 def _components(policy: Policy, gram: Floats, prior: Floats) -> list[_Component]:
-    found = []
+    components = []
     for values, cone in cones_of(policy):
         share = float(prior[values].sum())
-        own = gram[np.ix_(values, values)]
-        found.append(_Component(values, cone, share, prior[values] / share, own))
-    return found
+        block = gram[np.ix_(values, values)]
+        components.append(_Component(values, cone, share, prior[values] / share, block))
+    return components
 
 
-def _mean(parts: Sequence[_Component], traces: Sequence[float | None]) -> float | None:
+def _mean(components: Sequence[_Component], traces: Sequence[float | None]) -> float | None:
     """Return the mean of components' traces or bounds, None if one has none."""
     known = [trace for trace in traces if trace is not None]
-    if len(known) < len(parts):
+    if len(known) < len(components):
         return None
-    return sum(part.share * trace for part, trace in zip(parts, known, strict=True))
+    return sum(component.share * trace for component, trace in zip(components, known, strict=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,13 +280,13 @@ class _Run:
     until: float
 
     @classmethod
-    def of(cls, part: _Component, known: Floats, until: float) -> "_Run":
+    def of(cls, component: _Component, known: Floats, until: float) -> "_Run":
         """Begin with the cone's own seeds, known columns, and those of the best types."""
-        inside = known[:, part.values]
-        seeds = [part.cone.seeds(), inside[inside.any(axis=1)]]
-        if part.star is not None and part.symmetric is not None:
-            seeds.append(part.symmetric.columns(part.star.high, _SYMMETRIC_COLUMNS))
-        return cls(part, scaled(np.concatenate(seeds), part.prior), until)
+        inside = known[:, component.values]
+        seeds = [component.cone.seeds(), inside[inside.any(axis=1)]]
+        if component.star is not None and component.symmetric is not None:
+            seeds.append(component.symmetric.columns(component.star.high, _SYMMETRIC_COLUMNS))
+        return cls(component, scaled(np.concatenate(seeds), component.prior), until)
 
     def run(self) -> _Solved:
         """Return the best channel that is found until time runs out."""
@@ -318,9 +322,9 @@ class _Run:
             if master.trace <= least * (1.0 + _TOLERANCE):
                 break
             finest = accuracy <= _TOLERANCE
-            found, every = self._improve(master, rng, 4 if quiet else 1, finest=finest)
-            starts += found.starts
-            gain = max(found.largest / master.trace, 0.0)
+            gains, every = self._improve(master, rng, 4 if quiet else 1, finest=finest)
+            starts += gains.starts
+            gain = max(gains.largest / master.trace, 0.0)
             quiet = 0 if gain >= _TOLERANCE else quiet + finest
             if quiet >= (_QUIET_ROUNDS if every is None else 1):
                 break
@@ -328,11 +332,11 @@ class _Run:
             if unfinished:
                 break
             accuracy = min(accuracy, max(0.03 * gain, 0.5 * _TOLERANCE))
-            kept = master.slacks < 0.03 * gain * master.trace
-            kept |= master.weights * len(columns) > _NEGLIGIBLE
-            columns = np.concatenate([master.columns[kept], found.columns])
-            fresh = np.full(len(found.columns), 0.01 / len(columns))
-            weights = np.concatenate([master.weights[kept], fresh])
+            useful = master.slacks < 0.03 * gain * master.trace
+            useful |= master.weights * len(columns) > _NEGLIGIBLE
+            columns = np.concatenate([master.columns[useful], gains.columns])
+            fresh = np.full(len(gains.columns), 0.01 / len(columns))
+            weights = np.concatenate([master.weights[useful], fresh])
             multipliers = master.multipliers
         return master, every, unfinished, starts
 
@@ -346,12 +350,12 @@ class _Run:
         every = self._list(master, _FEW_RAYS)
         if every is not None:
             return every, every
-        found = search(
+        columns_found = search(
             self.part.cone, self.part.prior, master, self.seeds, rng, effort=effort, most=self._most
         )
-        if finest and found.largest < _TOLERANCE * master.trace:
+        if finest and columns_found.largest < _TOLERANCE * master.trace:
             every = self._list(master, _MOST_RAYS)
-        return every or found, every
+        return every or columns_found, every
 
     @property
     def _most(self) -> int:
@@ -382,13 +386,13 @@ class _Run:
 
     def _begin(self) -> tuple[Floats, Floats]:
         """Return the columns and weights of a channel: seeds, and one column for the rest."""
-        mean, part = self.seeds.mean(axis=0), 1.0
+        mean, fraction = self.seeds.mean(axis=0), 1.0
         for _ in range(_HALVINGS):
-            part /= 2.0
-            rest = 1.0 - part * mean
+            fraction /= 2.0
+            rest = 1.0 - fraction * mean
             if self.part.cone.contains(rest):
                 columns = np.concatenate([self.seeds, scaled(rest[None], self.part.prior)])
-                shares = np.full(len(self.seeds), part / len(self.seeds))
+                shares = np.full(len(self.seeds), fraction / len(self.seeds))
                 return columns, np.append(shares, rest @ self.part.prior)
         raise DesignError("no invertible channel: the budgets are too small for double precision")
 
@@ -417,8 +421,8 @@ def sets(size: int, members: Sequence[Integers], *, name: str = "sets") -> Workl
     if not members:
         raise ValueError("workload: expected at least one set, got none")
     gram = np.zeros((size, size))
-    for number, given in enumerate(members):
-        places = np.asarray(given, dtype=np.int64)
+    for number, values in enumerate(members):
+        places = np.asarray(values, dtype=np.int64)
         if places.size and (places.min() < 0 or places.max() >= size):
             raise ValueError(f"set {number}: expected indices in 0..{size - 1}")
         if np.unique(places).size < places.size:

@@ -105,8 +105,8 @@ class _Program:
         size = len(self.prior)
         half = (self.first * point) @ self.second.T
         matrix = self.constant + (half + half.T) / 2.0
-        own = self.prior[self.units]
-        slack = point[size + self.units] * own + np.diag(self.constant)[self.units]
+        of_units = self.prior[self.units]
+        slack = point[size + self.units] * of_units + np.diag(self.constant)[self.units]
         nothing = np.empty(0)
         if slack.min(initial=1.0) <= 0.0:
             return np.inf, nothing, nothing
@@ -115,12 +115,14 @@ class _Program:
         except LinAlgError:
             return np.inf, nothing, nothing
         solved = cho_solve(factor, np.hstack([self.first, self.second]))
-        left, right = solved[:, : 2 * size], solved[:, 2 * size :]
-        cross = self.first.T @ right
+        solved_first, solved_second = solved[:, : 2 * size], solved[:, 2 * size :]
+        cross = self.first.T @ solved_second
         gradient = -np.diag(cross).copy()
-        hessian = ((self.first.T @ left) * (self.second.T @ right) + cross * cross.T) / 2.0
+        hessian = (
+            (self.first.T @ solved_first) * (self.second.T @ solved_second) + cross * cross.T
+        ) / 2.0
         places = size + self.units
-        gradient[places] -= own / slack
-        hessian[places, places] += (own / slack) ** 2
+        gradient[places] -= of_units / slack
+        hessian[places, places] += (of_units / slack) ** 2
         value = -2.0 * np.log(np.diag(factor[0])).sum() - np.log(slack).sum()
         return float(value), gradient, hessian

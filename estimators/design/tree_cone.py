@@ -63,17 +63,17 @@ class TreeCone(PairCone):
         if len(edges) != 2 * (size - 1) or any((b, a) not in edges for a, b in edges):
             return None
         # k - 1 edges that join all values, as finite budgets do, are a tree.
-        parents, order = np.full(size, -1), [0]
-        for x in order:
+        parents, nodes = np.full(size, -1), [0]
+        for x in nodes:
             for a, b in edges:
                 if a == x and b != parents[x]:
                     parents[b] = x
-                    order.append(b)
+                    nodes.append(b)
         low, high = np.ones(size), np.ones(size)
-        below = np.array(order[1:])
+        below = np.array(nodes[1:])
         low[below] = np.exp(-budgets[parents[below], below])
         high[below] = np.exp(budgets[below, parents[below]])
-        return cls(budgets, parents, np.array(order), low, high, np.arange(0))
+        return cls(budgets, parents, np.array(nodes), low, high, np.arange(0))
 
     def seeds(self) -> Floats:
         """Return the seeds of any cone and, under classical LDP, balanced sets of values."""

@@ -85,8 +85,8 @@ class Bayes:
         expected = counts.sum() * self.chances
         if counts[expected <= 0.0].any():
             return 0.0
-        order = np.argsort(expected, kind="stable")
-        expected, observed = expected[order], counts[order].astype(np.float64)
+        ranking = np.argsort(expected, kind="stable")
+        expected, observed = expected[ranking], counts[ranking].astype(np.float64)
         rare = int(np.searchsorted(expected, _FEWEST_EXPECTED))
         if rare:
             enough = int(np.searchsorted(np.cumsum(expected), _FEWEST_EXPECTED)) + 1

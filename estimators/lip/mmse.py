@@ -57,8 +57,8 @@ def posteriors(mechanism: Lip, priors: Floats) -> Floats:
     `levels` counts pairs of a prior's level and a budget.
     """
     likely = report_probabilities(mechanism)
-    zero, one = (1.0 - priors)[:, None] * likely[:, 0], priors[:, None] * likely[:, 1]
-    return np.asarray(one / (one + zero))
+    with_zero, with_one = (1.0 - priors)[:, None] * likely[:, 0], priors[:, None] * likely[:, 1]
+    return np.asarray(with_one / (with_one + with_zero))
 
 
 def estimate_mmse(

@@ -64,4 +64,4 @@ def best_on_atoms(
         for proposal in propose(merged, atoms)
         if isinstance(proposal, Proposal) and proposal.mechanism.id in _IDS
     ]
-    return min(compared, key=lambda one: one.variance, default=None)
+    return min(compared, key=lambda reached: reached.variance, default=None)

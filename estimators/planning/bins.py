@@ -26,10 +26,10 @@ def recommended_bins(budget: float, n: int, *, peak: float = PEAK) -> int:
     10
     """
     budget = min(budget, _LARGEST)
-    wanted = (peak * budget) ** 2 * n / 32.0
+    target = (peak * budget) ** 2 * n / 32.0
     # The function is convex and increasing, so Newton's steps from above only descend.
-    bins: float = max(1.0, (wanted / 2.0) ** 0.25)
+    bins: float = max(1.0, (target / 2.0) ** 0.25)
     for _ in range(_STEPS):
-        excess = bins**3 * (2.0 * bins + budget) - wanted
+        excess = bins**3 * (2.0 * bins + budget) - target
         bins = max(1.0, bins - excess / (bins**2 * (8.0 * bins + 3.0 * budget)))
     return max(_FEWEST, round(bins))

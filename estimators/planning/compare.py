@@ -88,11 +88,11 @@ def compare(
     """
     policy = (policy or configured.policy).by_entries()
     candidates, refused, unsuited, unreached = [], [], [], []
-    for found in _proposals(configured, policy, domain):
-        if isinstance(found, Unsuited):
-            unsuited.append(found)
+    for proposal in _proposals(configured, policy, domain):
+        if isinstance(proposal, Unsuited):
+            unsuited.append(proposal)
             continue
-        mechanism = found.mechanism
+        mechanism = proposal.mechanism
         if mechanism.unanswered(None) is not None:
             unsuited.append(Unsuited(mechanism.id, "rows that answer every single value"))
             continue
@@ -106,24 +106,24 @@ def compare(
             unsuited.append(Unsuited(mechanism.id, error.expected))
             continue
         except TimeUpError:
-            unreached.append(found)
+            unreached.append(proposal)
             continue
         if pair is not None:
             entries = (policy.entry(*pair), mechanism.policy.entry(*pair))
-            allowed, taken = (None if e is None else float(e) for e in entries)
-            refused.append(RefusedMechanism(mechanism, found.variant, pair, allowed, taken))
+            allowed, spent = (None if e is None else float(e) for e in entries)
+            refused.append(RefusedMechanism(mechanism, proposal.variant, pair, allowed, spent))
             continue
         try:
-            progress.begin(f"predicting {mechanism.id} {found.variant}".rstrip())
+            progress.begin(f"predicting {mechanism.id} {proposal.variant}".rstrip())
             predictions = Predictions.of(mechanism, workload, progress)
             variance = _objective(mechanism, predictions, workload, progress)
         except TimeUpError:
-            unreached.append(found)
+            unreached.append(proposal)
             continue
         candidates.append(
             Candidate(
                 mechanism=mechanism,
-                variant=found.variant,
+                variant=proposal.variant,
                 configured=mechanism is configured,
                 predictions=predictions,
                 cost=Cost.of(mechanism),
@@ -149,17 +149,19 @@ def _proposals(
     configured: Mechanism, policy: Policy, domain: Domain
 ) -> Iterator[Proposal | Unsuited]:
     """Yield the configured mechanism, then all others that are proposed for the policy."""
-    found = list(propose(policy, domain))
-    own = identity(configured)
+    proposals = list(propose(policy, domain))
+    configured_identity = identity(configured)
     variants = [
-        p.variant for p in found if isinstance(p, Proposal) and identity(p.mechanism) == own
+        p.variant
+        for p in proposals
+        if isinstance(p, Proposal) and identity(p.mechanism) == configured_identity
     ]
     yield Proposal(configured, variants[0] if variants else "")
-    for proposal in found:
+    for proposal in proposals:
         if isinstance(proposal, Unsuited):
             if proposal.id != configured.id:
                 yield proposal
-        elif identity(proposal.mechanism) != own:
+        elif identity(proposal.mechanism) != configured_identity:
             yield proposal
 
 
@@ -176,8 +178,8 @@ def identity(mechanism: Mechanism) -> tuple[str, bytes]:
 def _rank(candidate: Candidate) -> tuple[float, float, int, str]:
     rounded = float(f"{candidate.variance:.{_DIGITS}g}")
     # If several answer the queries exactly, such as whole blocks, the other values decide.
-    others = 0.0 if rounded else float(f"{candidate.predictions.values.mean():.{_DIGITS}g}")
-    return rounded, others, candidate.cost.report_bits, candidate.mechanism.id
+    of_values = 0.0 if rounded else float(f"{candidate.predictions.values.mean():.{_DIGITS}g}")
+    return rounded, of_values, candidate.cost.report_bits, candidate.mechanism.id
 
 
 def cheaper_rivals(candidates: Sequence[Candidate]) -> Iterator[Candidate]:

@@ -74,12 +74,16 @@ def find_optimum(
     gram = _gram(policy, workload)
     if workload.objective == "mmse":
         return _find_mmse(policy, gram, workload, candidates)
-    columns = [_columns(one) for one in candidates if one.mechanism.report_bits <= _MOST_BITS]
+    columns = [
+        _columns(candidate)
+        for candidate in candidates
+        if candidate.mechanism.report_bits <= _MOST_BITS
+    ]
     known = np.concatenate([np.zeros((0, policy.size)), *columns])
     design = optimise(policy, gram, workload.shares, seconds=seconds, columns=known)
     variance = design.population if workload.estimand == "population" else design.respondents
     bound = None if design.gap is None else variance - design.gap
-    best = min([variance / gram.queries, *(one.variance for one in candidates)])
+    best = min([variance / gram.queries, *(candidate.variance for candidate in candidates)])
     least = None if bound is None else max(0.0, bound / gram.queries)
     _check_bound(least, candidates, _offset(gram, workload))
     return Optimum(design, design.status, max(0.0, best), least)
@@ -105,7 +109,7 @@ def find_bound(
     offset = _offset(gram, workload)
     least = max(0.0, trace / gram.queries - offset)
     _check_bound(least, candidates, offset)
-    return Optimum(None, "proved", min(one.variance for one in candidates), least)
+    return Optimum(None, "proved", min(candidate.variance for candidate in candidates), least)
 
 
 def _find_mmse(
@@ -115,7 +119,7 @@ def _find_mmse(
     design, error = best_mmse(policy, gram, workload.shares)
     least = max(0.0, error / gram.queries)
     _check_bound(least, candidates, _offset(gram, workload))
-    best = min([least, *(one.variance for one in candidates)])
+    best = min([least, *(candidate.variance for candidate in candidates)])
     return Optimum(design, design.status, best, least)
 
 
@@ -146,9 +150,9 @@ def _columns(candidate: Candidate) -> Floats:
 
 def _check_bound(least: float | None, candidates: Sequence[Candidate], offset: float) -> None:
     """Check that no candidate is better than a bound for all channels: one of both were wrong."""
-    for one in candidates:
-        if least is not None and one.variance < least - _ROUNDING * (least + offset):
+    for candidate in candidates:
+        if least is not None and candidate.variance < least - _ROUNDING * (least + offset):
             raise AssertionError(
-                f"the bound {least:.9g} for all channels is above the variance {one.variance:.9g} "
-                f"of {one.mechanism.id} {one.variant}".rstrip()
+                f"the bound {least:.9g} for all channels is above the variance "
+                f"{candidate.variance:.9g} of {candidate.mechanism.id} {candidate.variant}".rstrip()
             )

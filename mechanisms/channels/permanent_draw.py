@@ -32,7 +32,7 @@ class Blend:
 
     @classmethod
     def between(
-        cls, order: int, inside: int, *, permanent: tuple[Fraction, Fraction], single: Fraction
+        cls, reports: int, inside: int, *, permanent: tuple[Fraction, Fraction], single: Fraction
     ) -> Self:
         """Return the blend in which one report is a given likely one with probability `single`.
 
@@ -42,10 +42,10 @@ class Blend:
         Raises:
             ValueError: if z reveals no more than a report does.
         """
-        uniform = Fraction(1, order)
+        uniform = Fraction(1, reports)
         if permanent[0] <= single or single <= uniform:
             raise ValueError("expected a permanent draw that tells more than one report")
-        return cls(order, inside, *permanent, keep=(single - uniform) / (permanent[0] - uniform))
+        return cls(reports, inside, *permanent, keep=(single - uniform) / (permanent[0] - uniform))
 
     @property
     def shared_noise(self) -> float:

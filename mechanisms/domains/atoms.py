@@ -80,11 +80,11 @@ class Atoms(Domain):
     def merge(self, values: Integers) -> Integers:
         inside = np.zeros(self.parts.size, dtype=np.bool_)
         inside[values] = True
-        held = np.bincount(self.parts.of_value, inside)
-        divided = np.flatnonzero((held > 0) & (held < self.parts.sizes))
+        counts = np.bincount(self.parts.of_value, inside)
+        divided = np.flatnonzero((counts > 0) & (counts < self.parts.sizes))
         if divided.size:
             raise QueryError("range", f"{self.unions}, got a part of {self.label(int(divided[0]))}")
-        return np.flatnonzero(held)
+        return np.flatnonzero(counts)
 
     def merge_weights(self, weights: Floats) -> Floats:
         merged: Floats = weights[self._first]
@@ -116,37 +116,37 @@ class Atoms(Domain):
 def _name(domain: Domain, members: Indices) -> str:
     """Return a set's name: its values as boxes, or as labels where there is no order."""
     names: list[str] = []
-    left = np.ones(members.size, dtype=np.bool_)
-    while len(names) < _SHOWN and left.any():
-        names.append(_box_name(domain, _take_box(domain, members, left)))
-    if left.any():
-        names.append(f"{np.count_nonzero(left):,} more")
+    uncovered = np.ones(members.size, dtype=np.bool_)
+    while len(names) < _SHOWN and uncovered.any():
+        names.append(_box_name(domain, _take_box(domain, members, uncovered)))
+    if uncovered.any():
+        names.append(f"{np.count_nonzero(uncovered):,} more")
     *all_but_last, end = names
     return f"{', '.join(all_but_last)} and {end}" if all_but_last else end
 
 
-def _take_box(domain: Domain, members: Indices, left: Bools) -> list[tuple[int, int]]:
-    """Return a box of members that are `left`, and mark them as taken.
+def _take_box(domain: Domain, members: Indices, uncovered: Bools) -> list[tuple[int, int]]:
+    """Return a box of members that are `uncovered`, and mark them as taken.
 
     It grows from the first of them, along the last dimension first.
     """
-    at, shape = int(left.argmax()), domain.shape
+    at, shape = int(uncovered.argmax()), domain.shape
     box = [(int(place), int(place)) for place in np.unravel_index(members[at], shape)]
     if not domain.ordered:
-        left[at] = False
+        uncovered[at] = False
         return box
     ahead = members[at : at + shape[-1] - box[-1][0]]
-    joined = (ahead == members[at] + np.arange(ahead.size)) & left[at : at + ahead.size]
+    joined = (ahead == members[at] + np.arange(ahead.size)) & uncovered[at : at + ahead.size]
     length = ahead.size if joined.all() else int(joined.argmin())
     box[-1] = (box[-1][0], box[-1][0] + length - 1)
     for axis in reversed(range(len(shape) - 1)):
         while (after := box[axis][1] + 1) < shape[axis]:
             beside = range_values(shape, [*box[:axis], (after, after), *box[axis + 1 :]])
             places = np.minimum(np.searchsorted(members, beside), members.size - 1)
-            if not ((members[places] == beside) & left[places]).all():
+            if not ((members[places] == beside) & uncovered[places]).all():
                 break
             box[axis] = (box[axis][0], after)
-    left[np.searchsorted(members, range_values(shape, box))] = False
+    uncovered[np.searchsorted(members, range_values(shape, box))] = False
     return box
 
 
@@ -177,8 +177,8 @@ def atoms_of(
         for place, values in enumerate(sets[start : start + _SETS_A_WORD]):
             bits[values] |= 1 << place
         atom = _refined(atom, bits)
-    for own in weights:
-        atom = _refined(atom, own)
+    for row in weights:
+        atom = _refined(atom, row)
     _, first, inverse = np.unique(atom, return_index=True, return_inverse=True)
     return Atoms(domain, Blocks(np.argsort(np.argsort(first))[inverse]))
 
@@ -212,12 +212,12 @@ def read_atoms(domain: Domain, blocks: Blocks | None, publish: object, path: str
 
 
 def _read(
-    make: Callable[[str, Any, Domain], Any], given: object, domain: Domain, path: str
+    make: Callable[[str, Any, Domain], Any], raw: object, domain: Domain, path: str
 ) -> list[Any]:
-    if not isinstance(given, dict):
-        raise SpecError(path, f"a table of queries by name, got {describe(given)}")
+    if not isinstance(raw, dict):
+        raise SpecError(path, f"a table of queries by name, got {describe(raw)}")
     queries = []
-    for name, written in given.items():
+    for name, written in raw.items():
         if not isinstance(written, list) and not (
             make is make_linear and isinstance(written, dict)
         ):

@@ -50,7 +50,7 @@ class Pair(Domain):
 
     @property
     def expected(self) -> str:
-        return " with ".join(part.expected for part in self.parts)
+        return " with ".join(domain.expected for domain in self.parts)
 
     def joined(self, first: Indices, second: Indices) -> Indices:
         """Return the indices of n combinations from those of both attributes, int64 `(n,)` each."""
@@ -62,26 +62,28 @@ class Pair(Domain):
                 self.index(labels[:position])  # an earlier bad label is named first
                 raise self.outside(position)
         first, second = ([label[place] for label in labels] for place in (0, 1))
-        return self._join_indices(lambda part, own: part.index(own), first, second)
+        return self._join_indices(lambda domain, labels_of: domain.index(labels_of), first, second)
 
     def parse_columns(self, rows: Sequence[Sequence[str]]) -> Indices:
         """Return the indices of rows of text: the columns of the first, then of the second."""
         width = len(self.parts[0].written.shape)
         first, second = [row[:width] for row in rows], [row[width:] for row in rows]
-        return self._join_indices(lambda part, own: part.parse_columns(own), first, second)
+        return self._join_indices(
+            lambda domain, columns: domain.parse_columns(columns), first, second
+        )
 
     def _join_indices(
         self, find: Callable[[Domain, Any], Indices], first: Any, second: Any
     ) -> Indices:
         try:
             pairs = zip(self.parts, (first, second), strict=True)
-            return self.joined(*(find(part, own) for part, own in pairs))
+            return self.joined(*(find(domain, labels) for domain, labels in pairs))
         except ValueOutsideDomainError as error:
             raise self.outside(error.position) from None
 
     def label(self, index: int) -> Json:
         places = np.unravel_index(index, self.shape)
-        return [part.label(int(place)) for part, place in zip(self.parts, places, strict=True)]
+        return [domain.label(int(place)) for domain, place in zip(self.parts, places, strict=True)]
 
     def canonical(self) -> Json:
         """Return the two names; the domains are listed with the attributes."""
@@ -168,11 +170,11 @@ class Attributes(Domain):
     @cached_property
     def column_names(self) -> tuple[str, ...]:
         """The names of the columns of a row of text; with several dimensions `NAME.1`, `NAME.2`."""
-        found: list[str] = []
+        names: list[str] = []
         for name, domain in self.given.items():
             axes = len(domain.written.shape)
-            found += [name] if axes == 1 else [f"{name}.{axis}" for axis in range(1, axes + 1)]
-        return tuple(found)
+            names += [name] if axes == 1 else [f"{name}.{axis}" for axis in range(1, axes + 1)]
+        return tuple(names)
 
     def index(self, labels: Records) -> Indices:
         """Return the indices of n labels of the form that `label` returns, of one attribute each.
@@ -180,7 +182,7 @@ class Attributes(Domain):
         Raises:
             ValueOutsideDomainError: naming the position of the first invalid label.
         """
-        found = np.zeros(len(labels), dtype=np.int64)
+        indices = np.zeros(len(labels), dtype=np.int64)
         for position, label in enumerate(labels):
             known = [name for name in self.names if _is_table(label) and name in label]
             if len(known) != 1:
@@ -191,8 +193,8 @@ class Attributes(Domain):
                 place = self.domains[number].index([label[known[0]]])
             except ValueOutsideDomainError as error:
                 raise _of_attribute(known[0], error, position) from None
-            found[position] = self.starts[number] + place[0]
-        return found
+            indices[position] = self.starts[number] + place[0]
+        return indices
 
     def check(self, labels: Records) -> None:
         """Refuse records that lack an attribute or hold a value outside its domain."""
@@ -213,7 +215,9 @@ class Attributes(Domain):
     def place_columns(self, rows: Sequence[Sequence[str]], *, entropy: Entropy) -> Indices:
         """Do the same as `place` for rows of text, with the cells named by `column_names`."""
         cells = self._cells(rows)
-        placed = self._found(cells, lambda domain, own: domain.place_columns(own, entropy=entropy))
+        placed = self._found(
+            cells, lambda domain, cells_of: domain.place_columns(cells_of, entropy=entropy)
+        )
         return self.drawn(placed, entropy)
 
     def parse_columns(self, rows: Sequence[Sequence[str]]) -> Indices:
@@ -222,7 +226,9 @@ class Attributes(Domain):
         Raises:
             ValueOutsideDomainError: naming the position of the first bad row, and the attribute.
         """
-        return self._found(self._cells(rows), lambda domain, own: domain.parse_columns(own))[0]
+        return self._found(
+            self._cells(rows), lambda domain, cells_of: domain.parse_columns(cells_of)
+        )[0]
 
     def label(self, index: int) -> Json:
         """Return `{attribute: label}` of an index."""
@@ -231,11 +237,11 @@ class Attributes(Domain):
 
     def canonical(self) -> Json:
         """Return the attributes in order, without the probabilities with which they are drawn."""
-        parts: list[Json] = [
+        members: list[Json] = [
             {"name": name, "domain": domain.canonical()}
             for name, domain in zip(self.names, self.domains, strict=True)
         ]
-        return {"attributes": parts}
+        return {"attributes": members}
 
     def attribute_of(self, index: int) -> int:
         """Return the number of the attribute to which a value belongs."""
@@ -249,13 +255,13 @@ class Attributes(Domain):
         of = dict(zip(self.given, placed, strict=True))
         for name, domain in zip(self.names, self.domains, strict=True):
             if isinstance(domain, Pair):
-                of[name] = domain.joined(*(of[one] for one in domain.names))
+                of[name] = domain.joined(*(of[member] for member in domain.names))
         ends = np.array(list(accumulate(self.probabilities[:-1])), dtype=np.uint64)
         drawn = np.searchsorted(ends, entropy.words(len(placed[0])), side="right")
         starts = zip(self.names, self.starts, strict=True)
         every = np.stack([start + of[name] for name, start in starts])
-        found: Indices = every[drawn, np.arange(len(drawn))]
-        return found
+        indices: Indices = every[drawn, np.arange(len(drawn))]
+        return indices
 
     def _each(self, labels: Records, find: Callable[[Domain, Any], Indices]) -> list[Indices]:
         return self._found(self._columns(labels), find)
@@ -264,16 +270,16 @@ class Attributes(Domain):
         self, columns: Sequence[Any], find: Callable[[Domain, Any], Indices]
     ) -> list[Indices]:
         """Return the indices of each attribute's column, or raise the error of the first record."""
-        found: list[Indices] = []
+        indices: list[Indices] = []
         bad: list[ValueOutsideDomainError] = []
         for (name, domain), column in zip(self.given.items(), columns, strict=True):
             try:
-                found.append(find(domain, column))
+                indices.append(find(domain, column))
             except ValueOutsideDomainError as error:
                 bad.append(_of_attribute(name, error, error.position))
         if bad:
             raise min(bad, key=lambda error: error.position)
-        return found
+        return indices
 
     def _columns(self, labels: Records) -> list[Sequence[Any] | NDArray[Any]]:
         """Return the labels of each attribute, refusing records that lack one."""
@@ -304,5 +310,5 @@ def _of_attribute(
     return ValueOutsideDomainError(position, f"as {name} {error.expected}")
 
 
-def _is_table(given: object) -> TypeGuard[Mapping[str, Any]]:
-    return isinstance(given, Mapping)
+def _is_table(raw: object) -> TypeGuard[Mapping[str, Any]]:
+    return isinstance(raw, Mapping)

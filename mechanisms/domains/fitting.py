@@ -127,7 +127,7 @@ def nearest(domain: Domain, row: Sequence[object]) -> list[Number] | None:
     ends, whole = domain.written.ends, domain.written.whole
     if ends is None:
         return None
-    numbers = [parse_real(one) if isinstance(one, str) else real_number(one) for one in row]
+    numbers = [parse_real(cell) if isinstance(cell, str) else real_number(cell) for cell in row]
     if len(numbers) != len(ends) or any(number != number for number in numbers):
         return None
     if whole and not all(number.is_integer() for number in numbers):

@@ -123,12 +123,12 @@ def make_range(name: str, pairs: Sequence[Any], domain: Domain) -> Subset:
     Raises:
         QueryError: where the domain has no order, or the pairs do not fit it.
     """
-    own = domain.written
-    if not own.ordered:
+    written = domain.written
+    if not written.ordered:
         raise QueryError(
             "range", "a domain with an order; labels have none: name a set of them in publish.sets"
         )
-    dimensions = len(own.shape)
+    dimensions = len(written.shape)
     if dimensions == 1 and len(pairs) == 2 and not any(isinstance(p, list | tuple) for p in pairs):
         pairs = [pairs]
     if (
@@ -138,9 +138,13 @@ def make_range(name: str, pairs: Sequence[Any], domain: Domain) -> Subset:
     ):
         shape = "[low, high]" if dimensions == 1 else f"{dimensions} pairs [low, high]"
         raise QueryError("range", f"{shape}, of numbers")
-    bounds = [_ends(low, high, own, axis) for axis, (low, high) in enumerate(pairs)]
-    found = Range(name, tuple(bounds))
-    return found if own is domain else ValueSet(name, domain.merge(found.values(own.shape)))
+    bounds = [_ends(low, high, written, axis) for axis, (low, high) in enumerate(pairs)]
+    interval = Range(name, tuple(bounds))
+    return (
+        interval
+        if written is domain
+        else ValueSet(name, domain.merge(interval.values(written.shape)))
+    )
 
 
 def _ends(low: float, high: float, domain: Domain, axis: int) -> tuple[int, int]:

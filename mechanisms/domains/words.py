@@ -66,9 +66,9 @@ class Words(Lattice):
             ("rounds", 2, self.bits + 1 if is_whole(self.bits) else 2),
             ("kept", 1, _MAX_KEPT),
         ):
-            given = getattr(self, key)
-            if not is_whole(given) or not least <= given <= most:
-                what = f"a whole number from {least} to {most}, got {describe(given)}"
+            number = getattr(self, key)
+            if not is_whole(number) or not least <= number <= most:
+                what = f"a whole number from {least} to {most}, got {describe(number)}"
                 raise SpecError(f"words.{key}", what)
         if self.bits % 8:
             raise SpecError("words.bits", f"a multiple of 8, got {self.bits}")
@@ -132,23 +132,23 @@ class Words(Lattice):
         if "hold" in table:
             raise SpecError(f"{path}.hold", "no such key with words: a device reports once")
 
-    def in_round(self, asked: Round) -> Self:
+    def in_round(self, current: Round) -> Self:
         """Return the same domain in a round.
 
         Raises:
             SpecError: if there is no such round, or it cannot ask about these prefixes.
         """
-        if not 0 <= asked.number < self.rounds:
+        if not 0 <= current.number < self.rounds:
             last = self.rounds - 1
-            raise SpecError("round", f"one of the rounds 0 to {last}, got {asked.number}")
-        length = self.lengths[asked.number - 1] if asked.number else 0
-        whole = all(len(one) == length and not one.strip("01") for one in asked.prefixes)
-        several = self.kept if asked.number else 1
-        distinct = len(set(asked.prefixes)) == len(asked.prefixes)
-        if not (whole and distinct and len(asked.prefixes) <= several):
+            raise SpecError("round", f"one of the rounds 0 to {last}, got {current.number}")
+        length = self.lengths[current.number - 1] if current.number else 0
+        whole = all(len(prefix) == length and not prefix.strip("01") for prefix in current.prefixes)
+        several = self.kept if current.number else 1
+        distinct = len(set(current.prefixes)) == len(current.prefixes)
+        if not (whole and distinct and len(current.prefixes) <= several):
             what = f"at most {several} different texts of {length} digits 0 and 1"
             raise SpecError("prefixes", what)
-        return replace(self, round=asked)
+        return replace(self, round=current)
 
     def candidates(self, numbers: Sequence[int]) -> list[str | None]:
         """Return the prefix of each number; None for `other` and for unused numbers.
@@ -156,15 +156,15 @@ class Words(Lattice):
         Raises:
             SpecError: without a round.
         """
-        asked = self._current_round
-        extension = self.extension(asked.number)
-        found: list[str | None] = []
+        current = self._current_round
+        extension = self.extension(current.number)
+        prefixes: list[str | None] = []
         for number in numbers:
             prefix, rest = divmod(number, 1 << extension)
             tail = f"{rest:0{extension}b}" if extension else ""
-            inside = number < self.other and prefix < len(asked.prefixes)
-            found.append(asked.prefixes[prefix] + tail if inside else None)
-        return found
+            inside = number < self.other and prefix < len(current.prefixes)
+            prefixes.append(current.prefixes[prefix] + tail if inside else None)
+        return prefixes
 
     def check(self, labels: Sequence[Any] | NDArray[Any]) -> None:
         self._places(labels)
@@ -190,10 +190,10 @@ class Words(Lattice):
     def _places(self, labels: Sequence[Any] | NDArray[Any]) -> Indices:
         if isinstance(labels, str | bytes):
             raise TypeError("expected a sequence of words, got a single text")
-        asked = self._current_round
-        prefixes = {prefix: place for place, prefix in enumerate(asked.prefixes)}
-        length, extension = self.lengths[asked.number], self.extension(asked.number)
-        found = np.full(len(labels), self.other, dtype=np.int64)
+        current = self._current_round
+        prefixes = {prefix: place for place, prefix in enumerate(current.prefixes)}
+        length, extension = self.lengths[current.number], self.extension(current.number)
+        places = np.full(len(labels), self.other, dtype=np.int64)
         for position, label in enumerate(unmasked(labels)):
             word = _bytes_of(label)
             if word is None or 0 in word:
@@ -204,8 +204,8 @@ class Words(Lattice):
             prefix = prefixes.get(bits[: length - extension])
             if prefix is not None:
                 rest = bits[length - extension : length]
-                found[position] = (prefix << extension) + int(rest or "0", 2)
-        return found
+                places[position] = (prefix << extension) + int(rest or "0", 2)
+        return places
 
     @property
     def _current_round(self) -> Round:
@@ -248,18 +248,20 @@ def bits_word(bits: str) -> str:
     """
     raw = int(bits, 2).to_bytes(len(bits) // 8, "big")
     text = raw.rstrip(b"\0").decode("utf-8", "backslashreplace")
-    return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
+    return "".join(
+        character if character.isprintable() else repr(character)[1:-1] for character in text
+    )
 
 
-def read_words(given: object) -> Words:
+def read_words(raw: object) -> Words:
     """Return the domain of the key `words` of a `domain` table.
 
     Raises:
         SpecError: naming the key and what was expected.
     """
-    if not isinstance(given, dict):
-        raise SpecError("words", f"a table with bits, got {describe(given)}")
-    table: dict[str, Any] = check_keys(given, frozenset(("bits", "rounds", "kept")), "words")
+    if not isinstance(raw, dict):
+        raise SpecError("words", f"a table with bits, got {describe(raw)}")
+    table: dict[str, Any] = check_keys(raw, frozenset(("bits", "rounds", "kept")), "words")
     if "bits" not in table:
         raise SpecError("words.bits", "a multiple of 8")
     return Words(**table)

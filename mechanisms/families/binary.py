@@ -122,12 +122,14 @@ class Binary(SymbolMechanism):
         key = "hold.epsilon"
         permanent = type(self)(*_read_two(epsilon, key))
         budgets = [(self.first, permanent.first), (self.second, permanent.second)]
-        for place, (own, larger) in enumerate(budgets):
-            if larger < own:
-                raise SpecError(f"{key}[{place}]", f"at least epsilon[{place}], which is {own:g}")
-            if math.isinf(larger) and not math.isinf(own):
+        for place, (single, larger) in enumerate(budgets):
+            if larger < single:
+                raise SpecError(
+                    f"{key}[{place}]", f"at least epsilon[{place}], which is {single:g}"
+                )
+            if math.isinf(larger) and not math.isinf(single):
                 raise SpecError(f"{key}[{place}]", "a finite number, as epsilon has")
-        if all(own == larger for own, larger in budgets):
+        if all(single == larger for single, larger in budgets):
             raise SpecError(
                 key,
                 f"one budget above epsilon's, the other no less: {self.first:g}, {self.second:g}",

@@ -155,20 +155,20 @@ class MixtureChain(Chain):
         return (1 + more * grown) / (1 + less * grown)
 
 
-def read_larger(given: object, epsilon: float) -> float:
+def read_larger(raw: object, epsilon: float) -> float:
     """Return the budget of a permanent draw.
 
     Raises:
         SpecError: unless it is finite and above that of a report.
     """
-    larger = read_epsilon(given, "hold.epsilon")
+    larger = read_epsilon(raw, "hold.epsilon")
     if larger <= epsilon:
         raise SpecError("hold.epsilon", f"more than epsilon, which is a report's: {epsilon:g}")
     return larger
 
 
 def blend_of(
-    reports: tuple[int, int], permanent: tuple[Fraction, Fraction], once: Fraction
+    reports: tuple[int, int], permanent: tuple[Fraction, Fraction], single: Fraction
 ) -> Blend:
     """Return `Blend.between` for `reports`, which is `(order, inside)`.
 
@@ -176,7 +176,7 @@ def blend_of(
         SpecError: if both budgets have the same thresholds.
     """
     try:
-        return Blend.between(*reports, permanent=permanent, single=once)
+        return Blend.between(*reports, permanent=permanent, single=single)
     except ValueError:
         raise too_near() from None
 

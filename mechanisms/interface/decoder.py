@@ -130,8 +130,8 @@ class Decoder(ABC):
         for value in range(size):
             weights = np.zeros(size)
             weights[value] = 1.0
-            own = self.noise(weights)[group == group[value]]
-            least[value], largest[value] = own.min(), own.max()
+            of_group = self.noise(weights)[group == group[value]]
+            least[value], largest[value] = of_group.min(), of_group.max()
         return least, largest
 
 

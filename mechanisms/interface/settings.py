@@ -79,7 +79,7 @@ class Settings:
             raise SpecError(f"{self.path}.policy", what)
         atoms = read_atoms(self.domain, self.blocks, publish, self.path)
         blocks = None if self.blocks is None else atoms.merge_blocks(self.blocks)
-        keys = {key: given for key, given in self.keys.items() if key != "workload"}
+        keys = {key: value for key, value in self.keys.items() if key != "workload"}
         return replace(self, domain=atoms, blocks=blocks, keys=keys)
 
     def split_prior(self) -> "tuple[Settings, KnownPrior]":

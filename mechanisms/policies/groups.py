@@ -103,10 +103,14 @@ class GroupPolicy(Policy):
         number = np.full(values, -1, dtype=np.int64)
         for place, members in enumerate(groups):
             number[list(members)] = place
-        left = np.flatnonzero(number < 0)
+        unlisted = np.flatnonzero(number < 0)
         together = len(budgets) > len(groups)
-        number[left] = len(groups) + (0 if together else np.arange(left.size))
-        plain = [] if together or not left.size else [GroupBudget(math.inf, math.inf, left.size)]
+        number[unlisted] = len(groups) + (0 if together else np.arange(unlisted.size))
+        plain = (
+            []
+            if together or not unlisted.size
+            else [GroupBudget(math.inf, math.inf, unlisted.size)]
+        )
         return cls(Blocks(number), (*budgets, *plain))
 
     @cached_property
@@ -124,8 +128,8 @@ class GroupPolicy(Policy):
     def entry(self, value: int, other: int) -> Fraction | None:
         if value == other:
             return Fraction(0)
-        own, of = self._budget(value), self.groups.of_value
-        epsilon = own.inside if of[value] == of[other] else own.outside
+        budgets, of = self._budget(value), self.groups.of_value
+        epsilon = budgets.inside if of[value] == of[other] else budgets.outside
         return budget(epsilon) if math.isfinite(epsilon) else None
 
     @cached_property

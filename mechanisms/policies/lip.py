@@ -81,8 +81,8 @@ class LipPolicy(Policy):
 
         They are for descriptions; proofs cover the whole interval.
         """
-        level, *others = self.levels
-        if others or level.high - level.low > _ONE_PRIOR:
+        level, *further = self.levels
+        if further or level.high - level.low > _ONE_PRIOR:
             return None
         middle = (level.low + level.high) / 2
         return 1 - middle, middle

@@ -83,56 +83,56 @@ def build_attributes(
         for name, table in tables.items()
     }
     if "pairs" in keys:
-        own = mapping.get("mechanism")
-        known |= _read_pairs(keys["pairs"], known, mechanism=own, path=f"{path}.domain.pairs")
+        shared = mapping.get("mechanism")
+        known |= _read_pairs(keys["pairs"], known, mechanism=shared, path=f"{path}.domain.pairs")
     if len(known) > MOST_ATTRIBUTES:
         what = f"at most {MOST_ATTRIBUTES} attributes and pairs together, got {len(known)}"
         raise SpecError(f"{path}.domain.pairs", what)
     names, domains = tuple(known), tuple(domain for domain, _ in known.values())
-    parts = tuple(part for _, part in known.values())
-    asked = {name: table.get("probability") for name, table in tables.items()}
-    probabilities = _units(_weights(asked, parts, where))
+    mechanisms = tuple(mechanism for _, mechanism in known.values())
+    configured = {name: table.get("probability") for name, table in tables.items()}
+    probabilities = _units(_weights(configured, mechanisms, where))
     with within(f"{path}.domain"):
         domain = Attributes(names, domains, probabilities)
-    return domain, Sampled(names, parts, probabilities)
+    return domain, Sampled(names, mechanisms, probabilities)
 
 
 def _read(
-    name: str, given: object, collection: Mapping[str, object], *, path: str, base: Path
+    name: str, raw: object, collection: Mapping[str, object], *, path: str, base: Path
 ) -> tuple[Domain, Mechanism]:
     if not _NAME.fullmatch(name):
         raise SpecError(path, "a name of at most 64 letters, digits, '_' and '-'")
-    if not isinstance(given, dict):
-        raise SpecError(path, f"a table, of its domain and what differs, got {describe(given)}")
-    if "attributes" in given:
+    if not isinstance(raw, dict):
+        raise SpecError(path, f"a table, of its domain and what differs, got {describe(raw)}")
+    if "attributes" in raw:
         raise SpecError(f"{path}.attributes", "no attributes inside an attribute")
     known = {*DOMAIN_KEYS, *MECHANISM_KEYS, *ATTRIBUTE_KEYS} - OF_RECORDS
-    table = check_keys(given, frozenset(known), path)
-    own = {key: table[key] for key in MECHANISM_KEYS if key in table}
+    table = check_keys(raw, frozenset(known), path)
+    keys = {key: table[key] for key in MECHANISM_KEYS if key in table}
     if "mechanism" not in table:
-        own = {key: collection[key] for key in MECHANISM_KEYS if key in collection} | own
+        keys = {key: collection[key] for key in MECHANISM_KEYS if key in collection} | keys
     of_domain = {key: table[key] for key in DOMAIN_KEYS if key in table}
     domain, blocks = parse_domain(of_domain, path=path, base=base)
     mechanism = table.get("mechanism", collection.get("mechanism"))
     if mechanism == Sampled.id:
         raise SpecError(f"{path}.mechanism", "a mechanism of this attribute's own, not sampled")
-    settings = Settings(path=path, domain=domain, blocks=blocks, keys=own, base=base)
+    settings = Settings(path=path, domain=domain, blocks=blocks, keys=keys, base=base)
     settings = settings.merged(_published(collection, name))
     try:
-        part = build(mechanism, settings)
+        attribute_mechanism = build(mechanism, settings)
     except SpecError as error:
         # The keys of an attribute's domain are in the attribute's own table.
         raise SpecError(error.path.replace(f"{path}.domain", path), error.expected) from None
-    if part.unanswered(None) is not None:
+    if attribute_mechanism.unanswered(None) is not None:
         what = "rows that answer every single value, which an attribute of records needs"
         raise SpecError(f"{path}.strategy", what)
-    if "weights" in own:
+    if "weights" in keys:
         raise SpecError(f"{path}.weights", "no weights with attributes")
-    policy = part.policy
+    policy = attribute_mechanism.policy
     if policy.by_entries() is not policy:
         what = "a mechanism whose budgets are of pairs of values: priors have no joint policy"
-        raise SpecError(f"{path}.mechanism", f"{what}, got {describe(part.id)}")
-    return part.report_domain(settings.domain), part
+        raise SpecError(f"{path}.mechanism", f"{what}, got {describe(attribute_mechanism.id)}")
+    return attribute_mechanism.report_domain(settings.domain), attribute_mechanism
 
 
 def _published(collection: Mapping[str, object], name: str) -> object:
@@ -143,7 +143,7 @@ def _published(collection: Mapping[str, object], name: str) -> object:
 
 
 def _read_pairs(
-    given: object, known: _Known, *, mechanism: object, path: str
+    raw: object, known: _Known, *, mechanism: object, path: str
 ) -> dict[str, tuple[Domain, Mechanism]]:
     """Return pairs of known attributes, as attributes with the names `FIRST:SECOND`.
 
@@ -153,10 +153,10 @@ def _read_pairs(
     Raises:
         SpecError: naming the pair and what was expected.
     """
-    if not isinstance(given, list) or not given:
-        raise SpecError(path, f"a list of pairs [NAME, NAME], got {describe(given)}")
+    if not isinstance(raw, list) or not raw:
+        raise SpecError(path, f"a list of pairs [NAME, NAME], got {describe(raw)}")
     pairs: dict[str, tuple[Domain, Mechanism]] = {}
-    for number, names in enumerate(given):
+    for number, names in enumerate(raw):
         where = f"{path}[{number}]"
         pair = _read_pair(names, known, where)
         if {pair.name, ":".join(reversed(pair.names))} & pairs.keys():
@@ -164,21 +164,21 @@ def _read_pairs(
         kind = _PAIR_MECHANISMS.get(mechanism, ProjectiveGeometry)
         first, second = (_block_policy(name, known[name][1], where) for name in pair.names)
         try:
-            own = kind(
+            pair_mechanism = kind(
                 min(first.epsilon, second.epsilon), _joint_blocks(first.blocks, second.blocks)
             )
         except SpecError as error:
             raise SpecError(where, error.expected) from None
-        pairs[pair.name] = pair, own
+        pairs[pair.name] = pair, pair_mechanism
     return pairs
 
 
-def _read_pair(given: object, known: _Known, path: str) -> Pair:
-    names = given if isinstance(given, list) else []
+def _read_pair(raw: object, known: _Known, path: str) -> Pair:
+    names = raw if isinstance(raw, list) else []
     texts = [name for name in names if isinstance(name, str) and name in known]
     if len(names) != 2 or texts != names:
         what = f"two of the attributes {', '.join(known)}"
-        got = next((name for name in names if name not in texts), given)
+        got = next((name for name in names if name not in texts), raw)
         raise SpecError(path, f"{what}, got {describe(got)}")
     first, second = texts
     if first == second:
@@ -189,13 +189,13 @@ def _read_pair(given: object, known: _Known, path: str) -> Pair:
         raise SpecError(path, error.expected) from None
 
 
-def _block_policy(name: str, part: Mechanism, path: str) -> BlockPolicy:
-    policy = part.policy
+def _block_policy(name: str, mechanism: Mechanism, path: str) -> BlockPolicy:
+    policy = mechanism.policy
     if not isinstance(policy, BlockPolicy):
         raise SpecError(
             path,
             "attributes with one epsilon for any two values (of a block), such as "
-            f"randomized-response or subset-selection keep it; {name} has {part.id}",
+            f"randomized-response or subset-selection keep it; {name} has {mechanism.id}",
         )
     return policy
 
@@ -205,16 +205,18 @@ def _joint_blocks(first: Blocks, second: Blocks) -> Blocks:
     return Blocks((first.of_value[:, None] * second.count + second.of_value).ravel())
 
 
-def _weights(asked: Mapping[str, object], parts: Sequence[Mechanism], path: str) -> list[Fraction]:
+def _weights(
+    probabilities: Mapping[str, object], mechanisms: Sequence[Mechanism], path: str
+) -> list[Fraction]:
     """Return the proportions with which attributes, and after them pairs, are drawn.
 
-    `asked` holds the configured probabilities of attributes.
+    `probabilities` holds the configured probabilities of attributes.
     """
-    default = default_weights(parts)
-    if all(probability is None for probability in asked.values()):
+    default = default_weights(mechanisms)
+    if all(probability is None for probability in probabilities.values()):
         return default
     weights = []
-    for name, probability in asked.items():
+    for name, probability in probabilities.items():
         if (
             isinstance(probability, bool)
             or not isinstance(probability, int | float)
@@ -228,7 +230,7 @@ def _weights(asked: Mapping[str, object], parts: Sequence[Mechanism], path: str)
     if (pairs and total > 1 - _SUM) or (not pairs and abs(total - 1) > _SUM):
         sums = "a sum below 1, of which pairs have the rest" if pairs else "sum 1"
         what = f"probabilities with {sums}, got {float(total):g}"
-        raise SpecError(f"{path}.{next(iter(asked))}.probability", what)
+        raise SpecError(f"{path}.{next(iter(probabilities))}.probability", what)
     return weights + [(1 - total) * probability / sum(pairs) for probability in pairs]
 
 

@@ -122,8 +122,8 @@ def _on_steps(
     if not domain.ordered:
         raise SpecError("domain", "an ordered domain, got labels")
     if isinstance(policy, MetricPolicy) and policy.scale is None:
-        given = {} if policy.p == 1 else {"p": policy.p}
-        yield Proposal(mechanism(policy.epsilon, policy.shape, **given))
+        keys = {} if policy.p == 1 else {"p": policy.p}
+        yield Proposal(mechanism(policy.epsilon, policy.shape, **keys))
         return
     step = policy.l1_budget(domain.shape)
     whole = policy.block_budget().epsilon

@@ -69,16 +69,16 @@ _ATOMS_NEED: Final = (
 )
 
 
-def check_id(given: object, path: str) -> str:
+def check_id(raw: object, path: str) -> str:
     """Return a mechanism's id; `path` is the collection's key path.
 
     Raises:
         SpecError: if it is unknown or absent.
     """
-    if not isinstance(given, str) or given not in MECHANISMS:
+    if not isinstance(raw, str) or raw not in MECHANISMS:
         known = ", ".join(sorted(MECHANISMS))
-        raise SpecError(f"{path}.mechanism", f"one of {known}, got {describe(given)}")
-    return given
+        raise SpecError(f"{path}.mechanism", f"one of {known}, got {describe(raw)}")
+    return raw
 
 
 def build(mechanism_id: object, settings: Settings) -> Mechanism:

@@ -32,14 +32,14 @@ def _round_number(words: Words, start_ms: int, window_ms: int) -> int:
     return start_ms // window_ms % words.rounds
 
 
-def round_document(spec: CollectionSpec, asked: Round) -> dict[str, Json]:
+def round_document(spec: CollectionSpec, current: Round) -> dict[str, Json]:
     """Return the document of a round, as devices read it."""
-    prefixes: list[Json] = list(asked.prefixes)
+    prefixes: list[Json] = list(current.prefixes)
     return {
         "fingerprint": spec.fingerprint.hex(),
-        "round": asked.number,
-        "start_ms": asked.start_ms,
-        "end_ms": asked.end_ms,
+        "round": current.number,
+        "start_ms": current.start_ms,
+        "end_ms": current.end_ms,
         "prefixes": prefixes,
     }
 

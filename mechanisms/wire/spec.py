@@ -86,8 +86,11 @@ class CollectionSpec(Framing):
         """
         if not isinstance(self.mechanism, Sampled):
             return {}
-        parts = zip(self.domain.members.items(), self.mechanism.parts, strict=True)
-        return {name: replace(self, domain=own, mechanism=part) for (name, own), part in parts}
+        pairs = zip(self.domain.members.items(), self.mechanism.parts, strict=True)
+        return {
+            name: replace(self, domain=domain, mechanism=mechanism)
+            for (name, domain), mechanism in pairs
+        }
 
     @property
     def words(self) -> Words | None:
@@ -197,35 +200,35 @@ def _checked_prior(mechanism: Mechanism, prior: KnownPrior, settings: Settings) 
     return KnownPrior(None, prior.policy)
 
 
-def _read_topic(given: object, path: str) -> str:
+def _read_topic(raw: object, path: str) -> str:
     """Return the name of a topic.
 
     Raises:
         SpecError: if Kafka does not accept it.
     """
-    if not isinstance(given, str) or not _LEGAL_NAME.fullmatch(given) or given in (".", ".."):
+    if not isinstance(raw, str) or not _LEGAL_NAME.fullmatch(raw) or raw in (".", ".."):
         raise SpecError(
-            path, f"a topic of at most 200 letters, digits, '.', '_' and '-', got {describe(given)}"
+            path, f"a topic of at most 200 letters, digits, '.', '_' and '-', got {describe(raw)}"
         )
-    return given
+    return raw
 
 
-def _read_precision(given: object, path: str) -> int:
+def _read_precision(raw: object, path: str) -> int:
     """Return the precision of times in milliseconds.
 
     Raises:
         SpecError: if it is not a duration above 0 and at most a hundred years.
     """
-    if isinstance(given, str):
+    if isinstance(raw, str):
         try:
-            precision_ms = parse_duration(given)
+            precision_ms = parse_duration(raw)
         except ValueError:
             precision_ms = 0
         if 0 < precision_ms <= _LONGEST_PRECISION_MS:
             return precision_ms
     longest = format_duration(_LONGEST_PRECISION_MS)
     raise SpecError(
-        path, f'a duration above 0 such as "1s" or "5m", at most {longest}, got {describe(given)}'
+        path, f'a duration above 0 such as "1s" or "5m", at most {longest}, got {describe(raw)}'
     )
 
 

@@ -50,17 +50,17 @@ class CentredDesign:
         `_MOST_LEVELS` the last one tried is a bound.
         """
         load, levels = self._load, np.unique(self._load)
-        found = np.empty((2, 2, self._size))
+        bounds = np.empty((2, 2, self._size))
         for end, order in enumerate((levels[::-1], levels)):
-            left = np.ones((2, self._size), dtype=np.bool_)
+            within = np.ones((2, self._size), dtype=np.bool_)
             for level in order[:_MOST_LEVELS].tolist():
-                found[end][left] = level
+                bounds[end][within] = level
                 reached = load >= level if end == 0 else load <= level
                 supporting = self.to_values(reached[None].astype(np.int64))[0, : self._size]
-                left &= np.stack([supporting == 0, reached.sum() == supporting])
-                if not left.any():
+                within &= np.stack([supporting == 0, reached.sum() == supporting])
+                if not within.any():
                     break
-        ends = (1.0 - self.step * found) / self._size
+        ends = (1.0 - self.step * bounds) / self._size
         ends[:, 0] += self.step
         return np.stack([ends[0].min(axis=0), ends[1].max(axis=0)])
 
@@ -78,23 +78,23 @@ class CentredDesign:
         added = step**2 * design.inside + 2.0 * step * self._supported_sum
         unlikely = float(design.unlikely) * (float(squares.sum()) + added)
         gain = float(design.likely - design.unlikely)
-        own = gain * (of_value + added) + unlikely - 1.0
+        at_value = gain * (of_value + added) + unlikely - 1.0
         if size == 1:
-            return np.stack([own] * 3)
+            return np.stack([at_value] * 3)
         both = design.overlap
         if size <= _MOST_PAIRS:
             rows = self._to_reports(np.eye(size, design.order))
             common = (rows * load) @ rows.T
-            others = of_value + step**2 * both + 2.0 * step * (both - step * common) / size
-            np.fill_diagonal(others, np.nan)
-            least, largest = np.nanmin(others, axis=1), np.nanmax(others, axis=1)
+            elsewhere = of_value + step**2 * both + 2.0 * step * (both - step * common) / size
+            np.fill_diagonal(elsewhere, np.nan)
+            least, largest = np.nanmin(elsewhere, axis=1), np.nanmax(elsewhere, axis=1)
         else:
             ascending = np.sort(load)
             sums = np.array([ascending[load.size - both :].sum(), ascending[:both].sum()])
             ends = step**2 * both + 2.0 * step * (both - step * sums) / size
             least = np.full(size, of_value.min() + ends[0])
             largest = np.full(size, of_value.max() + ends[1])
-        return np.stack([own, gain * least + unlikely, gain * largest + unlikely])
+        return np.stack([at_value, gain * least + unlikely, gain * largest + unlikely])
 
     @property
     def _supported_sum(self) -> float:
@@ -186,8 +186,8 @@ class CentredDecoder(DesignDecoder):
         single = super().single_values(Decoded(statistic, shares, decoded.reports), at)
         moments = single.second_moments + self._moved_moments(statistic)[at]
         least, largest = self._of_values(lambda design: design.ends, at)
-        own, *others = self.noise_levels(at)
-        quietest, noisiest = np.minimum(own, others[0]), np.maximum(own, others[1])
+        at_value, *extremes = self.noise_levels(at)
+        quietest, noisiest = np.minimum(at_value, extremes[0]), np.maximum(at_value, extremes[1])
         return SingleValues(moments, least, largest, quietest, noisiest)
 
     def extremes(self) -> tuple[Floats, Floats]:
@@ -195,12 +195,12 @@ class CentredDecoder(DesignDecoder):
         return least, largest
 
     def noise_extremes(self) -> tuple[Floats, Floats]:
-        own, least, largest = self.noise_levels(slice(None))
-        return np.minimum(own, least), np.maximum(own, largest)
+        at_value, least, largest = self.noise_levels(slice(None))
+        return np.minimum(at_value, least), np.maximum(at_value, largest)
 
     def noise_levels(self, at: slice | Integers) -> tuple[Floats, Floats, Floats]:
-        own, least, largest = self._of_values(lambda design: design.noise, at)
-        return own, least, largest
+        at_value, least, largest = self._of_values(lambda design: design.noise, at)
+        return at_value, least, largest
 
     def uniform_moments(self, at: slice | Integers) -> Floats:
         moments = np.array([design.uniform_moment for design in self._centred])

@@ -29,8 +29,10 @@ class DesignDecoder(DisclosedBlocks, MassDecoder):
         # Only designs other than randomised response need memory for their transforms.
         self.scratch = 2.0 if all(d.inside == 1 for d in layout.designs) else 8.0
         self._layout = self.reports = layout
-        self._to_values: list[IncidenceProduct] = [one.to_values for one in incidences]
-        self._to_reports: list[IncidenceProduct] = [one.to_reports for one in incidences]
+        self._to_values: list[IncidenceProduct] = [incidence.to_values for incidence in incidences]
+        self._to_reports: list[IncidenceProduct] = [
+            incidence.to_reports for incidence in incidences
+        ]
         self._place = layout.blocks.position
         self._tables = SupportTables.of([d.support for d in layout.designs])
         self._unlikely = np.array([float(d.unlikely) for d in layout.designs])
@@ -63,12 +65,12 @@ class DesignDecoder(DisclosedBlocks, MassDecoder):
             (alone,) = each[0](vector[None])
             return np.asarray(alone)
         out = np.empty_like(vector)
-        for sums, starts, order in self._batches(each):
+        for sums, starts, reports in self._batches(each):
             if len(starts) == 1:
-                block = slice(int(starts[0]), int(starts[0]) + order)
+                block = slice(int(starts[0]), int(starts[0]) + reports)
                 out[block] = sums(vector[None, block])[0]
             else:
-                places = starts[:, None] + np.arange(order)
+                places = starts[:, None] + np.arange(reports)
                 out[places] = sums(vector[places])
         return out
 
@@ -95,8 +97,8 @@ class DesignDecoder(DisclosedBlocks, MassDecoder):
         supporting = self._sum(self._to_values, statistic)
         in_block = self.group_reports(statistic)
         every = slice(None)
-        found, of_block = supporting[self._slot(every)], self._in_block(in_block, every)
-        return self._tables.single_values(self._kind(every), found, of_block).second_moments
+        counts, of_block = supporting[self._slot(every)], self._in_block(in_block, every)
+        return self._tables.single_values(self._kind(every), counts, of_block).second_moments
 
     def single_values(self, decoded: Decoded, at: slice | Integers) -> SingleValues:
         """Return what bounds are computed from; S_x follows from shares without a transform."""
@@ -132,10 +134,10 @@ class DesignDecoder(DisclosedBlocks, MassDecoder):
     def _sum_rows(self, each: Sequence[IncidenceProduct], rows: Floats) -> Floats:
         """Do the same as `_sum` for several vectors, `(r, outputs)`."""
         out = np.empty_like(rows)
-        for sums, starts, order in self._batches(each):
-            places = starts[:, None] + np.arange(order)
-            summed = sums(rows[:, places].reshape(-1, order))
-            out[:, places] = summed.reshape(len(rows), len(starts), order)
+        for sums, starts, reports in self._batches(each):
+            places = starts[:, None] + np.arange(reports)
+            summed = sums(rows[:, places].reshape(-1, reports))
+            out[:, places] = summed.reshape(len(rows), len(starts), reports)
         return out
 
     def _decode_in_blocks(self, weights: Floats) -> Floats:
@@ -190,9 +192,9 @@ class DesignDecoder(DisclosedBlocks, MassDecoder):
         in_block = np.add.reduceat(reports, self.reports.starts)
         means = np.empty(self._place.size)
         for at in parts(means.size):
-            kinds, found = self._kind(at), supporting[self._slot(at)]
+            kinds, sums = self._kind(at), supporting[self._slot(at)]
             of_block = self._in_block(in_block, at)
-            means[at] = self._unlikely[kinds] * of_block + self._excess[kinds] * found
+            means[at] = self._unlikely[kinds] * of_block + self._excess[kinds] * sums
         return means
 
     def noise_levels(self, at: slice | Integers) -> tuple[Floats, Floats, Floats]:

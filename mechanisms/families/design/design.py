@@ -91,10 +91,10 @@ class SymmetricDesign:
         """How often a report supports its user's value, and any other value."""
         if self.outside == 0:
             return ALONE
-        own = Fraction(self.threshold, WORD)
-        kept = Fraction(self.overlap, self.inside)
-        won = Fraction(self.inside - self.overlap, self.outside)
-        return Support(own, own * kept + (1 - own) * won)
+        support = Fraction(self.threshold, WORD)
+        both = Fraction(self.overlap, self.inside)
+        other = Fraction(self.inside - self.overlap, self.outside)
+        return Support(support, support * both + (1 - support) * other)
 
     @property
     def likely(self) -> Fraction:
@@ -199,8 +199,8 @@ class SupportTables:
         Rounding recovers it exactly for fewer than 2^48 reports in a block, since each of the two
         products in a share is rounded by less than 2^-52 of `step N`.
         """
-        found = (shares - self.low[kinds] * in_block) / self.step[kinds]
-        return np.rint(found).astype(np.int64)
+        counts = (shares - self.low[kinds] * in_block) / self.step[kinds]
+        return np.rint(counts).astype(np.int64)
 
     def single_values(
         self, kinds: Integers, supporting: Statistic, in_block: Statistic

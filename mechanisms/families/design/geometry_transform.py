@@ -155,7 +155,7 @@ def hyperplane_sums(
         if m:
             led = [along[:, :, (first - 1) // q :][:, :, : size // q]]
             led += [space[:, first : first + size].reshape(g, -1, q) for space in spaces]
-            led[1:] = [part.swapaxes(1, 2) for part in led[1:]]
+            led[1:] = [table.swapaxes(1, 2) for table in led[1:]]
             sums = (_all_led_sums(q, m, tables, led) + sums[:, None]).reshape(-1, size)
         _put(q, m, out[:, first:], sums[-g:])
         if spaces:
@@ -175,11 +175,11 @@ def _seen(
     along = _lines_of(q, tables, points, lines)
     spaces = []
     unseen = [points[:, 1 + (-np.arange(lines) % q)].T.reshape(-1, 1)]
-    left, below = points[:, :1], _sum_last(q, points[:, 1:])
+    first, below = points[:, :1], _sum_last(q, points[:, 1:])
     for _ in range(t - 1):
         spaces.append(below)
-        unseen.append(left)
-        left = left + below[:, :1]
+        unseen.append(first)
+        first = first + below[:, :1]
         below = _sum_last(q, below[:, 1:])
     return along, spaces, tables.join(unseen)
 
@@ -225,10 +225,10 @@ class _Tables:
             return vectors.astype(self.dtype, copy=False)
         return self.join([vectors])
 
-    def join(self, parts: Sequence[Table]) -> Table:
+    def join(self, tables: Sequence[Table]) -> Table:
         """Return the vectors of all parts, `(b, n)` each, in one table."""
-        out = self.empty((sum(len(part) for part in parts), parts[0].shape[1]))
-        np.concatenate(parts, out=out)
+        out = self.empty((sum(len(table) for table in tables), tables[0].shape[1]))
+        np.concatenate(tables, out=out)
         return out
 
 
@@ -258,29 +258,29 @@ def _sum_last(q: int, points: Table) -> Table:
     return out
 
 
-def _all_led_sums(q: int, m: int, tables: _Tables, parts: Sequence[Table]) -> Table:
+def _all_led_sums(q: int, m: int, tables: _Tables, blocks: Sequence[Table]) -> Table:
     """Return `_led_sums` of all parts, vector by vector if they are large."""
     size = q**m
     if tables.in_rows or size < _LARGE:
-        return _led_sums(q, m, tables, parts)
-    out = tables.empty((sum(len(part) for part in parts), q, size // q))
-    for place, vector in enumerate(vector for part in parts for vector in part):
+        return _led_sums(q, m, tables, blocks)
+    out = tables.empty((sum(len(block) for block in blocks), q, size // q))
+    for place, vector in enumerate(vector for block in blocks for vector in block):
         out[place] = _led_sums(q, m, tables, [vector[None]])[0]
     return out
 
 
-def _led_sums(q: int, m: int, tables: _Tables, parts: Sequence[Table]) -> Table:
+def _led_sums(q: int, m: int, tables: _Tables, blocks: Sequence[Table]) -> Table:
     """Sum over the points `(1, y_2 .. y_m, z)` orthogonal to x: `(b, q, q^(m-1))`, z first.
 
     The result is indexed by x_1, then by x_2 to x_m. Each step replaces one y_i by x_i in place and
     works on slices as long as the coordinates after it. To keep these long, the two halves of the
     coordinates are swapped in between.
     """
-    b = sum(len(part) for part in parts)
+    b = sum(len(block) for block in blocks)
     back = 0 if tables.in_rows else (m - 1) // 2
     halves = q ** (m - 1 - back), q**back
     state = tables.empty((b, q, halves[0] * halves[1]))
-    np.concatenate(parts, out=state)
+    np.concatenate(blocks, out=state)
     for half, rest in (halves, halves[::-1]):
         done = 1
         while done < half:
@@ -303,26 +303,26 @@ def _sum_lines(q: int, tables: _Tables, table: Table, lines: int) -> Table:
 
     `new[z, .., x] = sum_w old[z - x w, .., w]`, for the first `lines` values of x.
     """
-    b, _, left, _, right = table.shape
+    b, _, before, _, right = table.shape
     if table.size == 0:
-        return tables.empty((b, q, left, lines, right))
-    if (q > _DIRECT_PRIMES or b * left * right + _SHORT < q) and (
+        return tables.empty((b, q, before, lines, right))
+    if (q > _DIRECT_PRIMES or b * before * right + _SHORT < q) and (
         table.dtype == np.float64 or np.abs(table).sum(axis=(1, 3)).max() < _EXACT_TOTAL
     ):
         return _lines_by_fourier(q, table)[:, :, :, :lines]
-    new = tables.empty((b, q, left, lines, right))
+    new = tables.empty((b, q, before, lines, right))
     turned = table
     if lines > 1:
         # All z, then all but the last again, so that each shift is one slice.
-        turned = tables.empty((b, 2 * q - 1, left, q, right))
+        turned = tables.empty((b, 2 * q - 1, before, q, right))
         turned[:, :q] = table
         turned[:, q:] = table[:, : q - 1]
     for x in range(lines):
         shifts = (-x * w % q for w in range(q))
-        first, second, *others = (turned[:, z : z + q, :, w] for w, z in enumerate(shifts))
+        first, second, *rest = (turned[:, z : z + q, :, w] for w, z in enumerate(shifts))
         line = new[:, :, :, x]
         np.add(first, second, out=line)
-        for other in others:
+        for other in rest:
             line += other
     return new
 

@@ -108,11 +108,13 @@ class DesignMechanism(BlockSymbols):
 
 
 def blends_of(pairs: Iterable[tuple[SymmetricDesign, SymmetricDesign]]) -> dict[int, Blend]:
-    """Return, by order, the blends of `(once, held)` designs that differ only in their budgets."""
+    """Return, by order, the blends of `(single, permanent)` designs of different budgets."""
     return {
-        once.order: blend_of((once.order, once.inside), (held.likely, held.unlikely), once.likely)
-        for once, held in pairs
-        if once.outside
+        single.order: blend_of(
+            (single.order, single.inside), (permanent.likely, permanent.unlikely), single.likely
+        )
+        for single, permanent in pairs
+        if single.outside
     }
 
 
@@ -149,9 +151,9 @@ class RandomizedResponse(DesignMechanism):
         rejection, draw one of the other values of the block.
         """
         layout, block = self.layout, self.blocks.of_value[values]
-        own = bernoulli_each(entropy, layout.thresholds[block])
-        others = layout.orders[block] - 1
-        drawn = uniform_below_each(entropy, np.maximum(others, 1))
+        keeps = bernoulli_each(entropy, layout.thresholds[block])
+        alternatives = layout.orders[block] - 1
+        drawn = uniform_below_each(entropy, np.maximum(alternatives, 1))
         place = self.blocks.position[values]
         other = drawn + (drawn >= place)
-        return layout.starts[block] + np.where(own | (others == 0), place, other)
+        return layout.starts[block] + np.where(keeps | (alternatives == 0), place, other)

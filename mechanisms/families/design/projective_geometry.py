@@ -82,7 +82,7 @@ class ProjectiveGeometry(DesignMechanism):
         points of all values in blocks of that size are drawn.
         """
         layout, block = self.layout, self.blocks.of_value[values]
-        wanted = bernoulli_each(entropy, layout.thresholds[block])
+        supporting = bernoulli_each(entropy, layout.thresholds[block])
         place = self.blocks.position[values]
         points = np.zeros(len(values), dtype=np.int64)
         kinds = layout.kinds[block]
@@ -90,7 +90,7 @@ class ProjectiveGeometry(DesignMechanism):
             if self.sizes[kind] > 1:
                 here = np.flatnonzero(kinds == kind)
                 geometry = self.geometry(self.sizes[kind])
-                points[here] = draw_points(geometry, entropy, place[here], wanted[here])
+                points[here] = draw_points(geometry, entropy, place[here], supporting[here])
         return layout.starts[block] + points
 
 
@@ -104,21 +104,21 @@ class PermanentProjectiveGeometry(ProjectiveGeometry):
         return self.like.geometry(size)
 
 
-def draw_points(geometry: Geometry, source: Entropy, values: Reports, wanted: Bools) -> Reports:
-    """Return a uniform point for each value, orthogonal to it where `wanted`, else not.
+def draw_points(geometry: Geometry, source: Entropy, values: Reports, supporting: Bools) -> Reports:
+    """Return a uniform point for each value, orthogonal to it where `supporting`, else not.
 
     The former are drawn by number in the hyperplane, the latter by rejection, round by round: at
     least half of all points are not orthogonal to a given one.
     """
     points = np.empty_like(values)
-    inside = np.flatnonzero(wanted)
+    inside = np.flatnonzero(supporting)
     lower = uniform_below(source, geometry.inside, len(inside))
     points[inside] = geometry.complete(values[inside], lower)
-    left = np.flatnonzero(~wanted)
-    while left.size:
-        drawn = uniform_below(source, geometry.points, left.size)
-        points[left] = drawn
-        left = left[geometry.orthogonal(values[left], drawn)]
+    open_places = np.flatnonzero(~supporting)
+    while open_places.size:
+        drawn = uniform_below(source, geometry.points, open_places.size)
+        points[open_places] = drawn
+        open_places = open_places[geometry.orthogonal(values[open_places], drawn)]
     return points
 
 
@@ -146,9 +146,9 @@ def choose_geometry(epsilon: Fraction, size: int) -> Geometry:
     if exp_floor(epsilon) == 1:
         return _listed(primes, dimensions, 0)  # the caller refuses such an epsilon
     noise = _mean_noise(epsilon, size, primes, points)
-    order = np.lexsort((points, noise))
-    best = noise[order[0]]
-    leaders = [i for i in order.tolist() if noise[i] <= best * (1 + _SCREEN)]
+    ranking = np.lexsort((points, noise))
+    best = noise[ranking[0]]
+    leaders = [i for i in ranking.tolist() if noise[i] <= best * (1 + _SCREEN)]
     limit = min(_exact_noise(epsilon, size, _listed(primes, dimensions, i)) for i in leaders)
     near = np.flatnonzero(noise <= best * float(_TOLERANCE) * (1 + _SCREEN))
     for i in near[np.lexsort((primes[near], points[near]))].tolist():
@@ -156,7 +156,7 @@ def choose_geometry(epsilon: Fraction, size: int) -> Geometry:
         if _exact_noise(epsilon, size, geometry) <= limit * _TOLERANCE:
             return geometry
     # No candidate carries information: the caller refuses such an epsilon.
-    return _listed(primes, dimensions, int(order[0]))
+    return _listed(primes, dimensions, int(ranking[0]))
 
 
 def _listed(primes: Integers, dimensions: Integers, i: int) -> Geometry:
@@ -187,10 +187,10 @@ def _mean_noise(epsilon: Fraction, size: int, primes: Integers, points: Integers
     d = (K - 1) / q
     overlap = (d - 1) / q
     Z = e * d + K - d
-    own, lost = e * d / Z, (K - d) / Z
+    support, miss = e * d / Z, (K - d) / Z
     other = (e * overlap + d - overlap) / Z
     gap = (d - overlap) * gain / Z
-    noise: Floats = (own * lost + (size - 1) * other * (1 - other)) / gap**2 / size
+    noise: Floats = (support * miss + (size - 1) * other * (1 - other)) / gap**2 / size
     return noise
 
 

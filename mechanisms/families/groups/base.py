@@ -94,7 +94,7 @@ class GroupMechanism(Mechanism):
     @cached_property
     def _reports(self) -> list[int]:
         """The number of reports of each group."""
-        each = [one.design.reports for one in self.thresholds.kinds]
+        each = [thresholds.design.reports for thresholds in self.thresholds.kinds]
         return [each[kind] for kind in self.thresholds.kind_of.tolist()]
 
     def channel(self) -> Channel:
@@ -135,15 +135,15 @@ class GroupMechanism(Mechanism):
     @cached_property
     def ratios(self) -> Mapping[Fraction, Fraction]:
         """The largest ratio of two values that the construction produces, by budget."""
-        found: dict[Fraction, Fraction] = defaultdict(Fraction)
+        ratios: dict[Fraction, Fraction] = defaultdict(Fraction)
         for number, kind in enumerate(self.kinds):
             inside, outside = self.thresholds.ratios(number)
             if kind.inside is not None and kind.size > 1:
-                found[kind.inside] = max(found[kind.inside], inside)
+                ratios[kind.inside] = max(ratios[kind.inside], inside)
             if kind.outside is not None and self.groups.count > 1:
                 assert outside is not None
-                found[kind.outside] = max(found[kind.outside], outside)
-        return dict(found)
+                ratios[kind.outside] = max(ratios[kind.outside], outside)
+        return dict(ratios)
 
     def certify(self) -> Certificate:
         """Prove the realised loss: by enumeration if the channel is small, else by structure.
@@ -166,15 +166,15 @@ class GroupMechanism(Mechanism):
         place = groups.of_value * groups.size + groups.position
         sizes = np.array([kind.size for kind in self.kinds])
         bare = np.array([kind.outside is None for kind in self.kinds])
-        blanket = np.array([one.blanket > 0 for one in thresholds.kinds])
+        blanket = np.array([kind_thresholds.blanket > 0 for kind_thresholds in thresholds.kinds])
         sound = (
             np.unique(place).size == groups.size
             and bool((groups.position < groups.sizes[groups.of_value]).all())
             and np.array_equal(sizes[thresholds.kind_of], groups.sizes)
             and np.array_equal(bare, ~blanket)
             and all(
-                one.design.size == size
-                for one, size in zip(thresholds.kinds, sizes.tolist(), strict=True)
+                kind_thresholds.design.size == size
+                for kind_thresholds, size in zip(thresholds.kinds, sizes.tolist(), strict=True)
             )
         )
         if not sound:
@@ -255,12 +255,13 @@ def kinds_of(grouped: GroupPolicy, share: float) -> Iterator[tuple[GroupKind, In
     Groups with a budget have the `share` of users, each in proportion to its size.
     """
     sizes = grouped.groups.sizes
-    protected = np.array([isfinite(one.inside) for one in grouped.budgets])[grouped.place]
+    protected = np.array([isfinite(of_kind.inside) for of_kind in grouped.budgets])[grouped.place]
     values = int(sizes[protected].sum())
-    for place, one in enumerate(grouped.budgets):
+    for place, of_kind in enumerate(grouped.budgets):
         here = np.flatnonzero(grouped.place == place)
         inside, outside = (
-            budget(epsilon) if isfinite(epsilon) else None for epsilon in (one.inside, one.outside)
+            budget(epsilon) if isfinite(epsilon) else None
+            for epsilon in (of_kind.inside, of_kind.outside)
         )
         for size in np.unique(sizes[here]).tolist():
             numbers = here[sizes[here] == size]

@@ -66,20 +66,20 @@ class GroupThresholds:
             )
             for design, (supporting, weight) in zip(designs, supports, strict=True)
         )
-        found = cls(realised, kind_of, WORD)
+        thresholds = cls(realised, kind_of, WORD)
         finite = [i for i, kind in enumerate(kinds) if kind.outside is not None and total]
         if not finite:
-            return found
-        odds = min(found._largest_odds(i, kinds[i]) for i in finite)
+            return thresholds
+        odds = min(thresholds._largest_odds(i, kinds[i]) for i in finite)
         return cls(realised, kind_of, min(int(WORD * odds / (1 + odds)), WORD - 1))
 
     @cached_property
     def _first(self) -> tuple[int, int]:
         """The first group with the largest `pi_g`, and what is added to it: all but the others'."""
-        each = [one.blanket for one in self.kinds]
-        largest = [kind for kind, one in enumerate(each) if one == max(each)]
+        each = [share.blanket for share in self.kinds]
+        largest = [kind for kind, share in enumerate(each) if share == max(each)]
         groups = np.bincount(self.kind_of, minlength=len(each)).tolist()
-        remainder = WORD - sum(one * count for one, count in zip(each, groups, strict=True))
+        remainder = WORD - sum(share * count for share, count in zip(each, groups, strict=True))
         return int(np.argmax(np.isin(self.kind_of, largest))), remainder
 
     def _least_blanket(self, kind: int) -> Fraction:
@@ -165,18 +165,20 @@ class GroupThresholds:
         n words more decide that.
         """
         n = groups.size
-        own = np.ones(n, dtype=np.bool_)
+        is_own = np.ones(n, dtype=np.bool_)
         source = groups.copy()
         if self.own < WORD:
-            own = entropy.words(n) < np.uint64(self.own)
-            source[~own] = self._draw_blanket(entropy, int(n - own.sum()))
+            is_own = entropy.words(n) < np.uint64(self.own)
+            source[~is_own] = self._draw_blanket(entropy, int(n - is_own.sum()))
         supports = np.ones(n, dtype=np.bool_)
-        if any(one.supporting < WORD for one in self.kinds):
-            limits = np.array([min(one.supporting, WORD - 1) for one in self.kinds], np.uint64)
-            sure = np.array([one.supporting == WORD for one in self.kinds])
+        if any(thresholds.supporting < WORD for thresholds in self.kinds):
+            limits = np.array(
+                [min(thresholds.supporting, WORD - 1) for thresholds in self.kinds], np.uint64
+            )
+            sure = np.array([thresholds.supporting == WORD for thresholds in self.kinds])
             kind = self.kind_of[groups]
             supports = (entropy.words(n) < limits[kind]) | sure[kind]
-        return DrawnGroups(source, own, supports)
+        return DrawnGroups(source, is_own, supports)
 
     def _draw_blanket(self, entropy: Entropy, n: int) -> Integers:
         if len(self._hidden) == 1:

@@ -64,8 +64,8 @@ class GroupDesign:
         if self.geometry is not None:
             points = self.geometry.points
             return Fraction(self.geometry.inside, points), Fraction(self.geometry.overlap, points)
-        held = Fraction(self.chosen, self.size)
-        return held, held * Fraction(self.chosen - 1, max(1, self.size - 1))
+        share = Fraction(self.chosen, self.size)
+        return share, share * Fraction(self.chosen - 1, max(1, self.size - 1))
 
     def symmetric(self, threshold: int = WORD) -> SymmetricDesign:
         """Return the design of reports that are numbers, which support their value that often."""
@@ -168,9 +168,9 @@ def _descend(
     for _ in range(_PASSES if len(kinds) > 1 else 1):
         before = noise
         for place, table in enumerate(tables):
-            given = [one.at(i) for one, i in zip(tables, chosen, strict=True)]
-            given[place] = table
-            totals = _total_noise(given, exposed)
+            rows = [row.at(i) for row, i in zip(tables, chosen, strict=True)]
+            rows[place] = table
+            totals = _total_noise(rows, exposed)
             chosen[place] = int(np.argmin(totals))
             noise = float(totals[chosen[place]])
         if noise == before:
@@ -197,27 +197,34 @@ class _Table:
     def of(cls, kind: GroupKind, designs: Iterable[GroupDesign]) -> "_Table":
         inside, outside = kind.factors
         gain = float(inside - 1)
-        share, both = np.array([[float(part) for part in design.support] for design in designs]).T
+        share, both = np.array(
+            [[float(number) for number in design.support] for design in designs]
+        ).T
         rest, size = 1.0 - share, float(kind.size)
         if outside is None:
             every = 1.0 + share * gain
-            own, weight, gap = share * float(inside) / every, 0.0 * share, share * gain / every
+            support, weight, gap = share * float(inside) / every, 0.0 * share, share * gain / every
         else:
             beyond = float(outside / inside - 1)
             every = share * float(outside - 1) + rest * beyond
             weight = 1.0 / every if every.all() else np.full_like(share, 1e150)
-            own = share * float(outside - 1) * weight
+            support = share * float(outside - 1) * weight
             gap = share * float(outside) * gain / float(inside) * weight
         uniform = size * (size - 1.0) * (share - both)
         spread = size * size * share * rest - uniform
         load = 1.0 + (size - 1.0) * both / share
-        held = load * (size - load) - spread
+        supporting_noise = load * (size - load) - spread
         if kind.size == 1 or gain == 0.0:
             # A group of one value has no deviations; the caller refuses budgets near 0.
-            step, lost = 0.0 * share, 0.0 * share
+            step, other_noise = 0.0 * share, 0.0 * share
         else:
-            step, lost = share / (share - both) / gap, (uniform - share * held) / rest
-        return cls(kind, weight, step, own * held + (1.0 - own) * lost, uniform)
+            step, other_noise = (
+                share / (share - both) / gap,
+                (uniform - share * supporting_noise) / rest,
+            )
+        return cls(
+            kind, weight, step, support * supporting_noise + (1.0 - support) * other_noise, uniform
+        )
 
     def at(self, place: int) -> "_Table":
         """Return the table of one design."""
@@ -247,7 +254,7 @@ def _total_noise(tables: Sequence[_Table], exposed: float) -> Floats:
         base = size * mean * mean
         hidden = table.weight * (base + scale * table.uniform)
         hidden = hidden + (odds - 1.0 - table.weight) * size * shift * shift
-        own = (base + scale * table.supporting + hidden) / odds - 1.0
+        at_value = (base + scale * table.supporting + hidden) / odds - 1.0
         elsewhere = (size * shift * shift + hidden) / odds
-        total = total + table.kind.groups * (mass * own + (1.0 - mass) * elsewhere)
+        total = total + table.kind.groups * (mass * at_value + (1.0 - mass) * elsewhere)
     return total

@@ -47,8 +47,8 @@ class SignDesign(GroupDesign):
         return Fraction(1, 2), Fraction(1, 4)
 
     def symmetric(self, threshold: int = WORD) -> SymmetricDesign:
-        order = self.reports
-        return SymmetricDesign(order, order // 2, order // 4, threshold)
+        reports = self.reports
+        return SymmetricDesign(reports, reports // 2, reports // 4, threshold)
 
     @cached_property
     def incidence(self) -> Incidence:

@@ -113,7 +113,7 @@ class Groups(GroupMechanism):
         """Whether one list of sensitive values with one budget is all that is protected."""
         return isinstance(self.policy, HighLowPolicy) and len(self._listed) == 1
 
-    def _permanent(self, given: object) -> Self | None:
+    def _permanent(self, raw: object) -> Self | None:
         """Return the mechanism of a permanent draw, with the designs of this one.
 
         None where reports are only repeated: of several lists, or blocks, or a list of one value.
@@ -123,14 +123,14 @@ class Groups(GroupMechanism):
             return None
         if len(policy.sensitive) == 1:
             return None
-        epsilon = read_larger(given, policy.epsilon)
+        epsilon = read_larger(raw, policy.epsilon)
         return replace(self, grouped=sensitive_policy(epsilon, self.size, policy.sensitive))
 
     def parameters(self) -> Mapping[str, Json]:
-        own, policy = self.thresholds.own, self.policy
+        tau, policy = self.thresholds.own, self.policy
         if isinstance(policy, HighLowPolicy) and self._is_high_low:
             return {
-                "threshold": hex(own),
+                "threshold": hex(tau),
                 **self.designs[0].parameters(),
                 **sensitive_parameters(policy),
             }
@@ -144,7 +144,7 @@ class Groups(GroupMechanism):
             for kind in self.thresholds.kinds
         ]
         return {
-            "threshold": hex(own),
+            "threshold": hex(tau),
             "budgets": self.grouped.listed_budgets(),
             "kinds": kinds,
             **self._digest(),
@@ -191,30 +191,32 @@ class SymbolGroups(Groups, SymbolGroupMechanism):
         drawn = thresholds.draw(entropy, group)
         kind, source = thresholds.kind_of[group], thresholds.kind_of[drawn.source]
         reports = np.zeros(len(values), dtype=np.int64)
-        others = np.flatnonzero(~drawn.own)
+        blanket = np.flatnonzero(~drawn.own)
         for number, thresholds_of_kind in enumerate(thresholds.kinds):
             if thresholds_of_kind.design.size > 1:
                 every = thresholds.own < WORD
-                own = np.flatnonzero(drawn.own & (every | (kind == number)))
-                places = np.where(kind[own] == number, place[own], 0)
-                sent = _draw_own(thresholds_of_kind, entropy, places, drawn.supports[own])
-                here = kind[own] == number
-                reports[own[here]] = sent[here]
+                at = np.flatnonzero(drawn.own & (every | (kind == number)))
+                places = np.where(kind[at] == number, place[at], 0)
+                sent = _draw_own(thresholds_of_kind, entropy, places, drawn.supports[at])
+                here = kind[at] == number
+                reports[at[here]] = sent[here]
             if thresholds_of_kind.blanket:
-                sent = uniform_below(entropy, thresholds_of_kind.design.reports, others.size)
-                here = source[others] == number
-                reports[others[here]] = sent[here]
+                sent = uniform_below(entropy, thresholds_of_kind.design.reports, blanket.size)
+                here = source[blanket] == number
+                reports[blanket[here]] = sent[here]
         return layout.starts[drawn.source] + reports
 
 
-def _draw_own(kind: KindThresholds, entropy: Entropy, places: Integers, wanted: Bools) -> Integers:
-    """Return a report that supports each value, where `wanted`, or else one that does not."""
+def _draw_own(
+    kind: KindThresholds, entropy: Entropy, places: Integers, supporting: Bools
+) -> Integers:
+    """Return a report that supports each value, where `supporting`, or else one that does not."""
     if kind.design.geometry is not None:
-        return draw_points(kind.design.geometry, entropy, places, wanted)
+        return draw_points(kind.design.geometry, entropy, places, supporting)
     if kind.supporting == WORD:
         return places
     other = uniform_below(entropy, kind.design.size - 1, places.size)
-    return np.where(wanted, places, other + (other >= places))
+    return np.where(supporting, places, other + (other >= places))
 
 
 @dataclass(frozen=True)
@@ -255,8 +257,8 @@ class SubsetGroups(Groups, SubsetReports):
             mine = source == number
             rows = np.flatnonzero(mine | (thresholds.own < WORD))
             places = np.where(mine[rows], place[rows], np.minimum(place[rows], 0))
-            taken = draw_subsets(entropy, subsets, places, drawn.supports[rows])
-            masks[rows[mine[rows]]] = layout.pack(taken[mine[rows]])
+            members = draw_subsets(entropy, subsets, places, drawn.supports[rows])
+            masks[rows[mine[rows]]] = layout.pack(members[mine[rows]])
         return layout.write(drawn.source, masks)
 
     @locked_cached_property
@@ -307,9 +309,9 @@ def of_designs(grouped: GroupPolicy, *designs: GroupDesign) -> Groups:
         SpecError: as for `Groups`.
     """
     chosen, every = iter(designs), kinds_of(grouped, 1.0)
-    given = [GroupDesign(1) if kind.inside is None else next(chosen) for kind, _ in every]
+    listed = [GroupDesign(1) if kind.inside is None else next(chosen) for kind, _ in every]
     kind = SubsetGroups if any(design.is_subset for design in designs) else SymbolGroups
-    return kind(grouped, tuple(given))
+    return kind(grouped, tuple(listed))
 
 
 def best_groups(grouped: GroupPolicy, *, share: float | None = None) -> Groups:

@@ -88,26 +88,26 @@ def _of_sensitive(settings: Settings) -> tuple[GroupPolicy, float | None]:
     return grouped, None if every else share
 
 
-def _are_lists(given: object, *, levels: int) -> bool:
+def _are_lists(raw: object, *, levels: int) -> bool:
     """Return whether these are lists of labels, which are lists themselves on several axes."""
-    if not isinstance(given, list) or not given:
+    if not isinstance(raw, list) or not raw:
         return False
-    return levels == 0 or all(_are_lists(entry, levels=levels - 1) for entry in given)
+    return levels == 0 or all(_are_lists(entry, levels=levels - 1) for entry in raw)
 
 
 def _read_budgets(settings: Settings, key: str, groups: int, each: str) -> Sequence[float]:
     """Return one budget, or one for each group; those towards other groups may be infinite."""
-    given, path = settings.keys.get(key), f"{settings.path}.{key}"
+    raw, path = settings.keys.get(key), f"{settings.path}.{key}"
     infinite = key == "epsilon_outside"
-    if not isinstance(given, list):
-        return [read_epsilon(given, path, infinite=infinite)]
+    if not isinstance(raw, list):
+        return [read_epsilon(raw, path, infinite=infinite)]
     if groups == 1:
-        raise SpecError(path, f"one number with one {each}, got {describe(given)}")
-    if len(given) != groups or groups > _MOST_BUDGETS:
+        raise SpecError(path, f"one number with one {each}, got {describe(raw)}")
+    if len(raw) != groups or groups > _MOST_BUDGETS:
         most = f", of which there may be {_MOST_BUDGETS}" if groups > _MOST_BUDGETS else ""
-        what = f"a number, or {groups:,} of them, one for each {each}{most}, got {len(given):,}"
+        what = f"a number, or {groups:,} of them, one for each {each}{most}, got {len(raw):,}"
         raise SpecError(path, what)
-    budgets = enumerate(given)
+    budgets = enumerate(raw)
     return [read_epsilon(budget, f"{path}[{i}]", infinite=infinite) for i, budget in budgets]
 
 
@@ -125,9 +125,9 @@ def _at_least(outside: Sequence[float], inside: Sequence[float], path: str) -> S
     return outside
 
 
-def _read_share(given: object, path: str) -> float:
-    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given <= 1:
+def _read_share(raw: object, path: str) -> float:
+    if isinstance(raw, bool) or not isinstance(raw, int | float) or not 0 <= raw <= 1:
         raise SpecError(
-            path, f"the share of users with a sensitive value, 0 to 1, got {describe(given)}"
+            path, f"the share of users with a sensitive value, 0 to 1, got {describe(raw)}"
         )
-    return float(given)
+    return float(raw)

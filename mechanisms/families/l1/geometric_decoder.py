@@ -234,17 +234,17 @@ class L1GeometricDecoder(CountDecoder):
         return least.ravel(), largest.ravel()
 
     def _noise_extremes(self, places: _Places) -> _Pair:
-        own, second, free = np.zeros(()), None, (np.ones(()), np.ones(()))
+        at_value, second, free = np.zeros(()), None, (np.ones(()), np.ones(()))
         for axis, place in zip(self._axes, places, strict=True):
             noise, ends = axis.own_noise(place), axis.cross_noise(place)
             # (1 + u)(1 + v) - 1 without losing small noise.
-            own = own + noise + own * noise
+            at_value = at_value + noise + at_value * noise
             either = [extreme(1.0 + noise, end) for extreme, end in zip(_ENDS, ends, strict=True)]
             here = _multiply(free, ends)
             second = here if second is None else _union(_multiply(second, either), here)
             free = _multiply(free, either)
         assert second is not None
-        return _union((own, own), second)
+        return _union((at_value, at_value), second)
 
     def _each(
         self, vector: Floats | Statistic, operation: Callable[[GeometricAxis, Floats], Floats]

@@ -102,22 +102,22 @@ class EstimableQueries:
     def unanswered(self, weights: Floats) -> tuple[int, int] | None:
         """Return two values whose shares the rows do not separate, if these weights need them."""
         here = weights[self.members]
-        own = weights[self.first][self.column]
-        if (here != own).any():
-            place = int(np.argmax(here != own))
+        column = weights[self.first][self.column]
+        if (here != column).any():
+            place = int(np.argmax(here != column))
             return int(self.first[self.column[place]]), int(self.members[place])
         row = _integers(weights[self.first].tolist())
         rest = self._remainder(row[1:] - row[0])
         if rest is None:
             return None
         # The share of this value is not known, so neither is its difference from some other.
-        left = int(np.argmax(rest != 0)) + 1
-        others = sorted(range(len(row)), key=lambda other: row[other] == row[left])
-        for other in others:
+        start = int(np.argmax(rest != 0)) + 1
+        ranking = sorted(range(len(row)), key=lambda other: row[other] == row[start])
+        for other in ranking:
             pair = np.zeros(len(row), dtype=object)
-            pair[left], pair[other] = 1, -1
-            if other != left and self._remainder(pair[1:] - pair[0]) is not None:
-                first, second = sorted((int(self.first[left]), int(self.first[other])))
+            pair[start], pair[other] = 1, -1
+            if other != start and self._remainder(pair[1:] - pair[0]) is not None:
+                first, second = sorted((int(self.first[start]), int(self.first[other])))
                 return first, second
         raise AssertionError("the shares' sum is known, so two are unknown")
 
@@ -149,8 +149,8 @@ class EstimableQueries:
 def _integers(weights: Sequence[float]) -> _Row:
     """Return weights as whole numbers, up to a factor; a float stands for its shortest decimal."""
     exact = [Fraction(repr(weight)) for weight in weights]
-    common = math.lcm(*(one.denominator for one in exact))
-    return np.array([int(one * common) for one in exact], dtype=object)
+    common = math.lcm(*(number.denominator for number in exact))
+    return np.array([int(number * common) for number in exact], dtype=object)
 
 
 @dataclass(frozen=True, eq=False)
@@ -371,9 +371,9 @@ def least_squares(entries: Floats, deviations: Floats, rank: int | None = None) 
     inverse = _inverse(differences) if rank is None else _pseudoinverse(differences, rank)
     if inverse is None:
         return None
-    part = inverse / deviations[used, None]
-    solved[used, 1:] = part
-    solved[used, 0] = -part.sum(axis=1)
+    scaled = inverse / deviations[used, None]
+    solved[used, 1:] = scaled
+    solved[used, 0] = -scaled.sum(axis=1)
     return solved
 
 
@@ -391,5 +391,5 @@ def _inverse(differences: Floats) -> Floats | None:
 
 
 def _pseudoinverse(differences: Floats, rank: int) -> Floats:
-    left, sizes, right = np.linalg.svd(differences, full_matrices=False)
-    return np.asarray((left[:, :rank] / sizes[:rank]) @ right[:rank])
+    rows, sizes, columns = np.linalg.svd(differences, full_matrices=False)
+    return np.asarray((rows[:, :rank] / sizes[:rank]) @ columns[:rank])

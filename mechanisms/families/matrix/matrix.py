@@ -111,11 +111,11 @@ class Matrix(Mechanism):
         settings.only(cls.id, "epsilon", "policy", "strategy", "workload", "scales")
         read = read_matrix_settings(settings)
         with within(settings.path):
-            found = [cls(read.policy, strategy, read.scales) for strategy in read.strategies]
-        if len(found) == 1:
-            return found[0]
-        decoders = [one.decoder for one in found]
-        return found[_least_error(decoders, read.workload, size=read.policy.size)]
+            candidates = [cls(read.policy, strategy, read.scales) for strategy in read.strategies]
+        if len(candidates) == 1:
+            return candidates[0]
+        decoders = [candidate.decoder for candidate in candidates]
+        return candidates[_least_error(decoders, read.workload, size=read.policy.size)]
 
     @property
     def size(self) -> int:
@@ -162,15 +162,15 @@ class Matrix(Mechanism):
 
     def parameters(self) -> Mapping[str, Json]:
         rows = self.rows
-        kept: dict[str, Json] = {"name": self.strategy.name}
+        description: dict[str, Json] = {"name": self.strategy.name}
         if self.strategy.name not in STRATEGIES:
-            kept |= {"rows": self.strategy.rows, "sha256": self.strategy.digest}
+            description |= {"rows": self.strategy.rows, "sha256": self.strategy.digest}
         thresholds: list[Json] = [hex(t) for t in rows.thresholds]
         reaches: list[Json] = list(rows.reaches)
         policy = {key: entry for key, entry in self.target.describe().items() if key != "guarantee"}
         out: dict[str, Json] = {
             "policy": policy,
-            "strategy": kept,
+            "strategy": description,
             "thresholds": thresholds,
             "reaches": reaches,
             "groups": self._groups,
@@ -335,23 +335,23 @@ def _read_policy(settings: Settings) -> Policy:
 
 
 def _read_strategies(settings: Settings) -> tuple[Strategy, ...]:
-    given, path = settings.keys.get("strategy"), f"{settings.path}.strategy"
+    raw, path = settings.keys.get("strategy"), f"{settings.path}.strategy"
     size = settings.domain.size
-    if isinstance(given, dict):
-        table = check_keys(given, frozenset({"file"}), path)
+    if isinstance(raw, dict):
+        table = check_keys(raw, frozenset({"file"}), path)
         try:
             return (read_strategy(table.get("file"), settings.base, size=size),)
         except SpecError as error:
             inside = path if error.path.startswith("file") else settings.path
             raise SpecError(f"{inside}.{error.path}", error.expected) from None
-    if given != "best" and (not isinstance(given, str) or given not in STRATEGIES):
+    if raw != "best" and (not isinstance(raw, str) or raw not in STRATEGIES):
         names = ", ".join([*STRATEGIES, "best"])
-        raise SpecError(path, f'one of {names}, or {{ file = "..." }}, got {describe(given)}')
+        raise SpecError(path, f'one of {names}, or {{ file = "..." }}, got {describe(raw)}')
     suited = [name for name in STRATEGIES if _is_line(settings) or name not in _TREES]
-    if given != "best":
-        if given not in suited:
+    if raw != "best":
+        if raw not in suited:
             raise SpecError(path, f"identity, best or a file, as {_NO_LINE}")
-        return (Strategy.built_in(given, size),)
+        return (Strategy.built_in(raw, size),)
     if "scales" in settings.keys:
         raise SpecError(path, "one strategy by its name or a file with scales, got 'best'")
     if size > MAX_COMPARED:
@@ -362,17 +362,17 @@ def _read_strategies(settings: Settings) -> tuple[Strategy, ...]:
 
 
 def _read_scales(settings: Settings) -> tuple[float, ...] | None:
-    given, path = settings.keys.get("scales"), f"{settings.path}.scales"
-    if given is None:
+    raw, path = settings.keys.get("scales"), f"{settings.path}.scales"
+    if raw is None:
         return None
-    if isinstance(given, dict):
-        table = check_keys(given, frozenset({"file"}), path)
+    if isinstance(raw, dict):
+        table = check_keys(raw, frozenset({"file"}), path)
         with within(path):
             rows = list(read_rows(table.get("file"), settings.base))
         return tuple(_read_text(row, f"{path}.{where}") for where, row in rows)
-    if not isinstance(given, list):
-        raise SpecError(path, f'a list of numbers, or {{ file = "..." }}, got {describe(given)}')
-    return tuple(_read_scale(scale, f"{path}[{place}]") for place, scale in enumerate(given))
+    if not isinstance(raw, list):
+        raise SpecError(path, f'a list of numbers, or {{ file = "..." }}, got {describe(raw)}')
+    return tuple(_read_scale(scale, f"{path}[{place}]") for place, scale in enumerate(raw))
 
 
 def _read_text(row: list[str], path: str) -> float:

@@ -165,10 +165,10 @@ def channel_of_rows(rows: LaplaceRows, group: Integers, groups: int) -> Channel:
     tables = [rows.row_channel(row) for row in range(rows.count)]
     outputs = prod(_spans(rows))
     channel = []
-    for value, own in enumerate(group.tolist()):
+    for value, number in enumerate(group.tolist()):
         chances = product(*(table[value].values() for table in tables))
         row = (prod(factors, start=Fraction(1)) for factors in chances)
-        channel.append(dict(enumerate(row, own * outputs)))
+        channel.append(dict(enumerate(row, number * outputs)))
     return Channel(tuple(channel), groups * outputs)
 
 
@@ -223,10 +223,10 @@ def _ratio(thresholds: Sequence[int], counts: Sequence[int]) -> Fraction:
 
 def disclosed_pair(group: Integers, pairs: ProtectedPairs) -> str | None:
     """Return a message on the first protected pair in different groups, which reports disclose."""
-    apart = np.flatnonzero(group[pairs.first] != group[pairs.second])
-    if not apart.size:
+    separate = np.flatnonzero(group[pairs.first] != group[pairs.second])
+    if not separate.size:
         return None
-    value, other = int(pairs.first[apart[0]]), int(pairs.second[apart[0]])
+    value, other = int(pairs.first[separate[0]]), int(pairs.second[separate[0]])
     return f"values {value} and {other}: reports disclose which of them it is"
 
 
@@ -268,14 +268,14 @@ def realise(
         rates = [None if free else shared for free in harmless.tolist()]
     else:
         rates = read_rates(scales, entries, harmless)
-    kept = [j for j, rate in enumerate(rates) if rate is not None and varied[j]]
-    finite = [rate for j in kept if (rate := rates[j]) is not None]
-    if not kept:
+    rows = [j for j, rate in enumerate(rates) if rate is not None and varied[j]]
+    finite = [rate for j in rows if (rate := rates[j]) is not None]
+    if not rows:
         raise SpecError("scales", "a number above 0 for some row that is not constant")
     if scales is not None:
-        check_rates(entries[kept], finite, pairs)
+        check_rates(entries[rows], finite, pairs)
     exact = entries[[rate is None for rate in rates]]
-    return RealisedRows(_laplace(entries[kept], finite), _groups(exact, strategy.size))
+    return RealisedRows(_laplace(entries[rows], finite), _groups(exact, strategy.size))
 
 
 def _laplace(entries: Entries, rates: Sequence[Fraction]) -> LaplaceRows:
@@ -332,9 +332,9 @@ class RowCodec:
         A row out of range is clamped and not valid.
         """
         column, shift = self._places
-        parts = payload.astype(np.int64) << shift
+        shifted = payload.astype(np.int64) << shift
         starts = np.flatnonzero(np.diff(column, prepend=-1))
-        reports = np.add.reduceat(parts, starts, axis=1) + self.low
+        reports = np.add.reduceat(shifted, starts, axis=1) + self.low
         outside = np.zeros(len(payload), dtype=np.bool_)
         outside[np.flatnonzero(reports > self.high) // len(self.high)] = True
         clamped: Integers = np.minimum(reports, self.high)

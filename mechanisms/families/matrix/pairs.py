@@ -62,17 +62,17 @@ class ProtectedPairs:
         if policy.size > _MOST_LISTED and not policy.few_pairs:
             expected = f"at most {_MOST_LISTED} values, or blocks, a graph or l1, got {policy.size}"
             raise SpecError("policy", expected)
-        found: dict[tuple[int, int], Fraction] = {}
+        least: dict[tuple[int, int], Fraction] = {}
         for value, other in policy.pairs():
             entry = policy.entry(value, other)
             if entry is not None:
                 pair = (value, other) if value < other else (other, value)
                 entry = min(entry, _LARGEST_BUDGET)
-                found[pair] = min(entry, found.get(pair, entry))
-        budgets = tuple(sorted(set(found.values())))
+                least[pair] = min(entry, least.get(pair, entry))
+        budgets = tuple(sorted(set(least.values())))
         places = {entry: place for place, entry in enumerate(budgets)}
-        table = np.array(list(found), dtype=np.int64).reshape(-1, 2)
-        which = np.array([places[entry] for entry in found.values()], dtype=np.int64)
+        table = np.array(list(least), dtype=np.int64).reshape(-1, 2)
+        which = np.array([places[entry] for entry in least.values()], dtype=np.int64)
         return cls(policy.size, table[:, 0], table[:, 1], which, budgets)
 
     @classmethod
@@ -126,19 +126,19 @@ class ProtectedPairs:
         A pattern holds the distance in the rows of each kind, and the number of the budget.
         `kinds` is the kind of each row, int64 `(rows,)`, numbered from 0.
         """
-        found: dict[tuple[int, ...], int] = {}
+        numbers: dict[tuple[int, ...], int] = {}
         count = int(kinds.max()) + 1
         step = max(1, _CELLS // (count + 1))
         for start in range(0, len(places), step):
             at = places[start : start + step]
-            part = replace(self, first=self.first[at], second=self.second[at])
-            gaps = [part.distances(rows[kinds == kind]) for kind in range(count)]
+            pairs = replace(self, first=self.first[at], second=self.second[at])
+            gaps = [pairs.distances(rows[kinds == kind]) for kind in range(count)]
             table, example = np.unique(
                 np.stack([*gaps, self.which[at]], axis=1), axis=0, return_index=True
             )
             for pattern, place in zip(table.tolist(), at[example].tolist(), strict=True):
-                found.setdefault(tuple(pattern), place)
-        return found
+                numbers.setdefault(tuple(pattern), place)
+        return numbers
 
 
 def harmless_rows(rows: Entries, pairs: ProtectedPairs) -> Bools:

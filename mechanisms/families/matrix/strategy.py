@@ -142,7 +142,7 @@ STRATEGIES: Final[Mapping[str, Callable[[int], Entries]]] = MappingProxyType(
 """The built-in strategies by name; of equally good ones the first is preferred."""
 
 
-def read_strategy(given: object, base: Path, *, size: int) -> Strategy:
+def read_strategy(raw: object, base: Path, *, size: int) -> Strategy:
     """Return the strategy of a CSV file without a header: a row a line, an integer for each value.
 
     The path is relative to the folder `base`.
@@ -154,7 +154,7 @@ def read_strategy(given: object, base: Path, *, size: int) -> Strategy:
     if size > MAX_VALUES:
         raise SpecError("domain", f"at most {MAX_VALUES} values with a strategy, got {size}")
     rows: list[list[int]] = []
-    for where, row in read_rows(given, base):
+    for where, row in read_rows(raw, base):
         if len(row) != size:
             raise SpecError(where, f"{size} integers, one for each value, got {len(row)}")
         if len(rows) == _MAX_ROWS:

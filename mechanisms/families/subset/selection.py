@@ -89,10 +89,10 @@ class SubsetReports(Mechanism):
         for block, kind in enumerate(self.layout.kinds.tolist()):
             subsets = self.subsets[kind]
             members = np.array(list(combinations(range(subsets.size), subsets.chosen)))
-            taken = np.zeros((len(members), subsets.size), dtype=np.bool_)
-            np.put_along_axis(taken, members, values=True, axis=1)
+            chosen = np.zeros((len(members), subsets.size), dtype=np.bool_)
+            np.put_along_axis(chosen, members, values=True, axis=1)
             numbers = np.full(len(members), block, dtype=np.int64)
-            rows.append(self.layout.write(numbers, self.layout.pack(taken)))
+            rows.append(self.layout.write(numbers, self.layout.pack(chosen)))
         return np.concatenate(rows)
 
     def encode(self, reports: Reports) -> NDArray[np.uint8]:
@@ -216,13 +216,15 @@ class SubsetSelection(BlockMechanism, SubsetReports):
         subsets of all values in blocks of that size are drawn. The rows are the encoded reports.
         """
         layout, block = self.layout, self.blocks.of_value[values]
-        wanted = bernoulli_each(entropy, layout.thresholds[block])
+        supporting = bernoulli_each(entropy, layout.thresholds[block])
         place, kinds = self.blocks.position[values], layout.kinds[block]
         masks = np.zeros((len(values), layout.mask_bytes), dtype=np.uint8)
         for kind in np.unique(kinds).tolist():
             here, subsets = np.flatnonzero(kinds == kind), self.subsets[kind]
             if subsets.size > 1:
-                masks[here] = layout.pack(draw_subsets(entropy, subsets, place[here], wanted[here]))
+                masks[here] = layout.pack(
+                    draw_subsets(entropy, subsets, place[here], supporting[here])
+                )
             else:
                 masks[here, 0] = 1
         return layout.write(block, masks)
@@ -235,13 +237,13 @@ class SubsetSelection(BlockMechanism, SubsetReports):
         """
         permanent = PermanentSubsetSelection(read_larger(epsilon, self.epsilon), self.blocks, self)
         blends = {
-            once.size: blend_of(
-                (comb(once.size, once.chosen), comb(once.size - 1, once.chosen - 1)),
-                (held.likely, held.unlikely),
-                once.likely,
+            single.size: blend_of(
+                (comb(single.size, single.chosen), comb(single.size - 1, single.chosen - 1)),
+                (stronger.likely, stronger.unlikely),
+                single.likely,
             )
-            for once, held in zip(self.subsets, permanent.subsets, strict=True)
-            if once.size > 1
+            for single, stronger in zip(self.subsets, permanent.subsets, strict=True)
+            if single.size > 1
         }
         return permanent, SubsetChain(self.layout, self.subsets, blends)
 
@@ -258,7 +260,9 @@ class PermanentSubsetSelection(SubsetSelection):
 
     @cached_property
     def subsets(self) -> tuple[Subsets, ...]:
-        return tuple(stronger_subsets(budget(self.epsilon), one) for one in self.like.subsets)
+        return tuple(
+            stronger_subsets(budget(self.epsilon), subsets) for subsets in self.like.subsets
+        )
 
 
 @dataclass(frozen=True, eq=False)

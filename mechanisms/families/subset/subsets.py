@@ -60,10 +60,10 @@ class Subsets:
         """How often a report holds its user's value, and any other value."""
         if self.size == 1:
             return ALONE
-        own = Fraction(self.threshold, WORD)
-        others = self.size - 1
-        other = (own * (self.chosen - 1) + (1 - own) * self.chosen) / others
-        return Support(own, other)
+        tau = Fraction(self.threshold, WORD)
+        rest = self.size - 1
+        other = (tau * (self.chosen - 1) + (1 - tau) * self.chosen) / rest
+        return Support(tau, other)
 
     @property
     def likely(self) -> Fraction:
@@ -92,14 +92,14 @@ class Subsets:
         """The variance of a sum over a report, in units of the sum of squares of the other values.
 
         A uniform subset of m out of M = size - 1 values, around their mean, has
-        `m (M - m)/(M (M - 1))`; here m is `chosen - 1` with probability `own`, else `chosen`.
+        `m (M - m)/(M (M - 1))`; here m is `chosen - 1` with probability `tau`, else `chosen`.
         """
         if self.size <= 2:
             return Fraction(0)
-        own, others = Fraction(self.threshold, WORD), self.size - 1
-        with_own = (self.chosen - 1) * (others - self.chosen + 1)
-        without = self.chosen * (others - self.chosen)
-        return (own * with_own + (1 - own) * without) / (others * (others - 1))
+        tau, rest = Fraction(self.threshold, WORD), self.size - 1
+        with_own = (self.chosen - 1) * (rest - self.chosen + 1)
+        without = self.chosen * (rest - self.chosen)
+        return (tau * with_own + (1 - tau) * without) / (rest * (rest - 1))
 
 
 def best_subsets(epsilon: Fraction, size: int) -> Subsets:
@@ -126,32 +126,32 @@ def stronger_subsets(epsilon: Fraction, like: Subsets) -> Subsets:
     )
 
 
-def draw_subsets(entropy: Entropy, subsets: Subsets, places: Indices, wanted: Bools) -> Bools:
+def draw_subsets(entropy: Entropy, subsets: Subsets, places: Indices, supporting: Bools) -> Bools:
     """Return a subset for each value, by its place in its block: bool `(n, size)`.
 
-    It holds the value if `wanted`, else not, and is otherwise uniform: it takes the other values
-    with the smallest of independent 32-bit keys. Place -1 stands for a uniform subset. If keys tie
-    for the last place, all keys of that subset are drawn again. Since this treats all values alike,
-    every subset stays equally likely.
+    It holds the value if `supporting`, else not, and is otherwise uniform: it takes the other
+    values with the smallest of independent 32-bit keys. Place -1 stands for a uniform subset. If
+    keys tie for the last place, all keys of that subset are drawn again. Since this treats all
+    values alike, every subset stays equally likely.
     """
     out = np.empty((len(places), subsets.size), dtype=np.bool_)
     step = max(1, _BATCH_KEYS // subsets.size)
     for first in range(0, len(places), step):
         rows = np.arange(first, min(first + step, len(places)))
         while rows.size:
-            out[rows] = _smallest(entropy, subsets, places[rows], wanted[rows])
+            out[rows] = _smallest(entropy, subsets, places[rows], supporting[rows])
             rows = rows[out[rows].sum(axis=1) > subsets.chosen]
     return out
 
 
-def _smallest(entropy: Entropy, subsets: Subsets, places: Indices, wanted: Bools) -> Bools:
+def _smallest(entropy: Entropy, subsets: Subsets, places: Indices, supporting: Bools) -> Bools:
     """Return which keys are at most the d-th smallest; these are more than d if keys tie."""
     n = len(places) * subsets.size
     halves = entropy.words(-(-n // 2)).astype("<u8").view("<u4")[:n]
     keys = halves.reshape(len(places), subsets.size)
     # The largest key is taken only if it is the d-th smallest; then all are, and are drawn again.
-    own = np.flatnonzero(places >= 0)
-    keys[own, places[own]] = np.where(wanted[own], 0, _LARGEST_KEY)
+    inside = np.flatnonzero(places >= 0)
+    keys[inside, places[inside]] = np.where(supporting[inside], 0, _LARGEST_KEY)
     last = np.partition(keys, subsets.chosen - 1, axis=1)[:, subsets.chosen - 1]
     chosen: Bools = keys <= last[:, None]
     return chosen
@@ -187,10 +187,10 @@ class SubsetLayout:
         """Return reports, uint8 `(n, report_bytes)`: blocks `(n,)`, masks `(n, mask_bytes)`."""
         return np.concatenate((to_bytes(blocks, self.block_bytes), masks), axis=1)
 
-    def pack(self, taken: Bools) -> Payload:
+    def pack(self, members: Bools) -> Payload:
         """Return the masks of subsets, bool `(n, size)` -> uint8 `(n, mask_bytes)`."""
-        masks = np.zeros((len(taken), self.mask_bytes), dtype=np.uint8)
-        packed = _pack(taken)
+        masks = np.zeros((len(members), self.mask_bytes), dtype=np.uint8)
+        packed = _pack(members)
         masks[:, : packed.shape[1]] = packed
         return masks
 
@@ -209,10 +209,10 @@ class SubsetLayout:
         """Return the statistic of reports, each once or `times`, int64 `(n,)`: `(k + blocks,)`."""
         counts = np.zeros(self.blocks.size, dtype=np.int64)
         blocks = self.block_of(reports)
-        order = np.argsort(blocks, kind="stable")
+        ranking = np.argsort(blocks, kind="stable")
         step = max(1, _BATCH_BITS // (8 * self.mask_bytes))
         for first in range(0, len(reports), step):
-            batch = order[first : first + step]
+            batch = ranking[first : first + step]
             masks = reports[batch, self.block_bytes :]
             self._add(counts, blocks[batch], masks, None if times is None else times[batch])
         of_blocks = np.zeros(self.blocks.count, dtype=np.int64)
@@ -257,9 +257,9 @@ class SubsetDecoder(LinearDecoder):
         self._tables = SupportTables.of([s.support for s in subsets])
         self._chosen = np.array([s.chosen for s in subsets], dtype=np.int64)[layout.kinds]
         self._shares = [s.chosen / s.size for s in subsets]
-        own = [Fraction(s.threshold, WORD) for s in subsets]
+        supporting = [Fraction(s.threshold, WORD) for s in subsets]
         self._spread = np.array([float(s.spread) for s in subsets])
-        self._own_spread = np.array([float(a * (1 - a)) for a in own])
+        self._own_spread = np.array([float(a * (1 - a)) for a in supporting])
 
     def _kind(self, at: slice | Integers) -> Indices:
         """Return the number of each value's kind of subsets."""
@@ -276,11 +276,11 @@ class SubsetDecoder(LinearDecoder):
 
     def totals(self, statistic: Statistic) -> Floats:
         """Return `step I_x + low N_j`, I_x being the number of reports that hold x."""
-        held, reports = self._split(statistic)
-        sums = np.empty(held.size)
-        for at in parts(held.size):
+        counts, reports = self._split(statistic)
+        sums = np.empty(counts.size)
+        for at in parts(counts.size):
             in_block = reports[self._blocks.of_value[at]]
-            sums[at] = self._tables.totals(self._kind(at), held[at], in_block)
+            sums[at] = self._tables.totals(self._kind(at), counts[at], in_block)
         return sums
 
     def second_moments(self, statistic: Statistic) -> Floats:
@@ -291,9 +291,9 @@ class SubsetDecoder(LinearDecoder):
         return self._single_values(decoded.statistic, at)
 
     def _single_values(self, statistic: Statistic, at: slice | Integers) -> SingleValues:
-        held, reports = self._split(statistic)
+        counts, reports = self._split(statistic)
         in_block = reports[self._blocks.of_value[at]]
-        return self._tables.single_values(self._kind(at), held[at], in_block)
+        return self._tables.single_values(self._kind(at), counts[at], in_block)
 
     def extremes(self) -> tuple[Floats, Floats]:
         """Return `low` and `high`; 0 and 1 for a value alone in its block."""
@@ -326,13 +326,13 @@ class SubsetDecoder(LinearDecoder):
             kinds, sizes = self._kind(at), self._blocks.sizes[of_value[at]]
             # A value's distance from the mean of the others, over that from the mean of all.
             stretch = sizes / np.maximum(sizes - 1, 1)
-            others = np.maximum(squares[of_value[at]] - u[at] ** 2 * stretch, 0.0)
-            own = self._own_spread[kinds] * (u[at] * stretch) ** 2
+            elsewhere = np.maximum(squares[of_value[at]] - u[at] ** 2 * stretch, 0.0)
+            at_value = self._own_spread[kinds] * (u[at] * stretch) ** 2
             step = self._tables.step[kinds]
-            found = step**2 * (self._spread[kinds] * others + own)
+            moments = step**2 * (self._spread[kinds] * elsewhere + at_value)
             # Equal weights deviate from their mean by rounding only, which is not noise.
-            found[found <= (ROUNDING * step * largest) ** 2] = 0.0
-            noise[at] = found
+            moments[moments <= (ROUNDING * step * largest) ** 2] = 0.0
+            noise[at] = moments
         return noise
 
     def uniform_variances(self, weights: Floats) -> Floats:
@@ -347,19 +347,19 @@ class SubsetDecoder(LinearDecoder):
 
     def total(self, weights: Floats, statistic: Statistic) -> float:
         """Return `sum_j mean_j N_j + sum_x step u_x I_x`."""
-        held, reports = self._split(statistic)
+        counts, reports = self._split(statistic)
         means, u = self._centred(weights)
         steps = self._tables.step[self._kind(slice(None))]
-        return float((means * reports).sum() + (steps * u * held).sum())
+        return float((means * reports).sum() + (steps * u * counts).sum())
 
     def span(self, weights: Floats) -> tuple[float, float]:
         """Return the extremes of `h_w`: the reports of the least and the largest weights."""
         of_value, sizes, count = self._blocks.of_value, self._blocks.sizes, self._blocks.count
         means, u = self._centred(weights)
-        order = np.lexsort((u, of_value))
-        block = of_value[order]
-        rank = np.arange(len(order)) - (np.cumsum(sizes) - sizes)[block]
-        steps = (self._tables.step[self._kind(slice(None))] * u)[order]
+        ranking = np.lexsort((u, of_value))
+        block = of_value[ranking]
+        rank = np.arange(len(ranking)) - (np.cumsum(sizes) - sizes)[block]
+        steps = (self._tables.step[self._kind(slice(None))] * u)[ranking]
         lowest = rank < self._chosen[block]
         highest = rank >= (sizes - self._chosen)[block]
         least = means + np.bincount(block[lowest], steps[lowest], count)

@@ -75,17 +75,17 @@ class NodeChannel:
         """Which reports support which nodes."""
         return OWN if self.geometry is None else hyperplanes(self.geometry, self.nodes)
 
-    def draw(self, source: Entropy, nodes: Indices, wanted: Bools) -> Indices:
-        """Return a uniform report for each node, supporting it if `wanted`, else not supporting it.
+    def draw(self, source: Entropy, nodes: Indices, supporting: Bools) -> Indices:
+        """Return a uniform report for each node, which supports it where `supporting` says so.
 
         Randomised response draws the latter among all nodes but the own one.
         """
         if self.geometry is not None:
-            return draw_points(self.geometry, source, nodes, wanted)
+            return draw_points(self.geometry, source, nodes, supporting)
         reports = nodes.copy()
-        others = np.flatnonzero(~wanted)
-        drawn = uniform_below(source, self.nodes - 1, others.size)
-        reports[others] = drawn + (drawn >= nodes[others])
+        rest = np.flatnonzero(~supporting)
+        drawn = uniform_below(source, self.nodes - 1, rest.size)
+        reports[rest] = drawn + (drawn >= nodes[rest])
         return reports
 
 
@@ -243,7 +243,7 @@ def equal_probabilities(levels: int) -> list[int]:
     return [unit * (WORD // _UNITS) for unit in units]
 
 
-def level_probabilities(parts: Floats, precisions: Floats) -> list[int]:
+def level_probabilities(proportions: Floats, precisions: Floats) -> list[int]:
     """Return the probability of each level in units of 2^-64, in row-major order; 0 if unused.
 
     For the workload's mean squares N_l, the least-squares decoder has the variance
@@ -251,24 +251,24 @@ def level_probabilities(parts: Floats, precisions: Floats) -> list[int]:
     level j. This is convex in pi, and minimal where `g_j = p_j sum_(l <= j) N_l / lambda_l^2` is
     equal for all levels in use.
 
-    `parts` are N and `precisions` are p, of shape `(L_1 + 1, ..)`: in each dimension, index 0 is
-    the root and index L the finest level. Uses only ordered sums, products and roots of floats, so
-    that the result is the same on every machine.
+    `proportions` are N and `precisions` are p, of shape `(L_1 + 1, ..)`: in each dimension, index 0
+    is the root and index L the finest level. Uses only ordered sums, products and roots of floats,
+    so that the result is the same on every machine.
     """
     used = precisions > 0.0
-    asked = np.where(used, parts, 0.0)
-    if not asked.any():
-        asked = used.astype(np.float64)
+    squares = np.where(used, proportions, 0.0)
+    if not squares.any():
+        squares = used.astype(np.float64)
     precision = precisions / precisions.max()
     shares = used / used.sum()
     for _ in range(_STEPS):
-        found = np.maximum(shares * precision, used * np.finfo(np.float64).tiny)
-        gains = precision * _below(asked / _above(found) ** 2)
+        weights = np.maximum(shares * precision, used * np.finfo(np.float64).tiny)
+        gains = precision * _below(squares / _above(weights) ** 2)
         shares = shares * np.sqrt(gains)
         shares /= np.cumsum(shares)[-1]
-    kept = np.where(shares < _RARE, 0.0, shares).ravel()
-    kept[-1] = max(kept[-1], _FINEST)
-    units = np.floor(kept / np.cumsum(kept)[-1] * _UNITS).astype(np.int64)
+    usable = np.where(shares < _RARE, 0.0, shares).ravel()
+    usable[-1] = max(usable[-1], _FINEST)
+    units = np.floor(usable / np.cumsum(usable)[-1] * _UNITS).astype(np.int64)
     units[-1] += _UNITS - units.sum()
     return [unit * (WORD // _UNITS) for unit in units.tolist()]
 

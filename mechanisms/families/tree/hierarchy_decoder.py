@@ -79,8 +79,8 @@ def _downward(heights: Depths) -> tuple[tuple[Depths, Depths, int], ...]:
     steps = []
     for axis, most in enumerate(heights):
         for depth in range(most, 0, -1):
-            others = (*heights[:axis], 0, *heights[axis + 1 :])
-            for place in np.ndindex(*(other + 1 for other in others)):
+            children = (*heights[:axis], 0, *heights[axis + 1 :])
+            for place in np.ndindex(*(other + 1 for other in children)):
                 upper = (*place[:axis], depth, *place[axis + 1 :])
                 lower = (*place[:axis], depth - 1, *place[axis + 1 :])
                 steps.append((upper, lower, axis + 1))
@@ -169,7 +169,7 @@ class HierarchyDecoder:
         return sum(
             level.share * level.precision
             for level in self._levels
-            if all(own >= least for own, least in zip(level.depths, depths, strict=True))
+            if all(depth >= least for depth, least in zip(level.depths, depths, strict=True))
         )
 
     def _scale(self, pyramid: Pyramid) -> None:
@@ -209,10 +209,10 @@ class HierarchyDecoder:
             return functions.copy()
         b, pyramid = len(functions), self._zeros(len(functions))
         for level in self._levels:
-            part = np.ascontiguousarray(functions[:, level.reports])
-            everywhere = level.unlikely * part.sum(axis=1)[:, None]
-            found = level.incidence.to_values(part)[:, : level.nodes]
-            mean = level.excess * found + everywhere
+            columns = np.ascontiguousarray(functions[:, level.reports])
+            everywhere = level.unlikely * columns.sum(axis=1)[:, None]
+            sums = level.incidence.to_values(columns)[:, : level.nodes]
+            mean = level.excess * sums + everywhere
             pyramid[level.depths] = level.share * mean.reshape(pyramid[level.depths].shape)
         add_from_above(pyramid, self._tree.heights)
         cut = (slice(None), *(slice(extent) for extent in self._tree.extents))
@@ -224,10 +224,10 @@ class HierarchyDecoder:
             return counts.astype(np.float64)
         heights, b, pyramid = self._tree.heights, len(counts), self._zeros(len(counts))
         for level in self._levels:
-            part = np.ascontiguousarray(counts[:, level.reports])
-            everywhere = level.low * part.sum(axis=1)[:, None]
-            found = level.step * level.incidence.to_values(part)[:, : level.nodes] + everywhere
-            pyramid[level.depths] = found.reshape(pyramid[level.depths].shape) / level.noise
+            columns = np.ascontiguousarray(counts[:, level.reports])
+            everywhere = level.low * columns.sum(axis=1)[:, None]
+            sums = level.step * level.incidence.to_values(columns)[:, : level.nodes] + everywhere
+            pyramid[level.depths] = sums.reshape(pyramid[level.depths].shape) / level.noise
         add_from_below(pyramid, heights)
         project_changes(pyramid, heights)
         self._scale(pyramid)
@@ -272,20 +272,22 @@ class HierarchyDecoder:
             return self._by_level()
         step = max(1, _PART // tree.order)
         every = np.arange(tree.size)
-        parts = [self._listed(every[first : first + step]) for first in every[::step].tolist()]
-        return Singles(every, False, *(np.concatenate(part) for part in zip(*parts, strict=True)))
+        batches = [self._listed(every[first : first + step]) for first in every[::step].tolist()]
+        return Singles(
+            every, False, *(np.concatenate(column) for column in zip(*batches, strict=True))
+        )
 
     def _own(self, values: Indices) -> Floats:
-        own = np.zeros((len(values), self._tree.size))
-        own[np.arange(len(values)), values] = 1.0
-        return own
+        indicators = np.zeros((len(values), self._tree.size))
+        indicators[np.arange(len(values)), values] = 1.0
+        return indicators
 
     def _listed(self, values: Indices) -> tuple[Floats, ...]:
-        own = self._own(values)
-        decoded = self.decode(own)
+        indicators = self._own(values)
+        decoded = self.decode(indicators)
         squares = decoded**2
         moments = self.expect(squares)
-        noise = np.stack([remove_rounding(*row) for row in zip(moments, own, strict=True)])
+        noise = np.stack([remove_rounding(*row) for row in zip(moments, indicators, strict=True)])
         ends = decoded.min(axis=1), decoded.max(axis=1), noise.min(axis=1), noise.max(axis=1)
         return squares, *ends
 

@@ -52,10 +52,10 @@ class TreeLayout(ReportLayout):
         """Return the first report and the number of reports of each level of each block."""
         starts, orders = [], []
         for first, kind in zip(self.starts.tolist(), self.kinds.tolist(), strict=True):
-            parts = [(lv.start, lv.channel.design.order) for lv in self.trees[kind].levels]
-            for start, order in parts or [(0, 1)]:
+            levels = [(lv.start, lv.channel.design.order) for lv in self.trees[kind].levels]
+            for start, reports in levels or [(0, 1)]:
                 starts.append(first + start)
-                orders.append(order)
+                orders.append(reports)
         return np.array(starts, dtype=np.int64), np.array(orders, dtype=np.int64)
 
     def check(self) -> None:
@@ -99,15 +99,15 @@ class TreeDecoder(DisclosedBlocks):
         return self._of_values(lambda decoder, reports: decoder.second_moments(statistic[reports]))
 
     def expect(self, function: Floats) -> Floats:
-        (found,) = self.expect_each(np.asarray(function, dtype=np.float64)[None])
-        return np.asarray(found)
+        (sums,) = self.expect_each(np.asarray(function, dtype=np.float64)[None])
+        return np.asarray(sums)
 
     def expect_each(self, functions: Floats) -> Floats:
         out = np.empty((len(functions), self._layout.blocks.size))
         for decoder, values, reports in self._batches():
             rows = functions[:, reports]
-            found = decoder.expect(rows.reshape(-1, reports.shape[1]))
-            out[:, values] = found.reshape(-1, *values.shape)
+            sums = decoder.expect(rows.reshape(-1, reports.shape[1]))
+            out[:, values] = sums.reshape(-1, *values.shape)
         return out
 
     def _of_values(self, decoded: Callable[[HierarchyDecoder, Indices], Floats]) -> Floats:
@@ -124,8 +124,8 @@ class TreeDecoder(DisclosedBlocks):
         decoded = np.empty((len(weights), self._layout.outputs))
         for decoder, values, reports in self._batches():
             rows = weights[:, values]
-            found = decoder.decode(rows.reshape(-1, values.shape[1]))
-            decoded[:, reports] = found.reshape(-1, *reports.shape)
+            products = decoder.decode(rows.reshape(-1, values.shape[1]))
+            decoded[:, reports] = products.reshape(-1, *reports.shape)
         return decoded
 
     def extremes(self) -> tuple[Floats, Floats]:
@@ -228,10 +228,10 @@ class Tree(BlockSymbols):
     def _corners(self) -> NDArray[np.int64]:
         """The first and the last coordinates of each block, `(2, blocks, dimensions)`."""
         places = np.stack(np.unravel_index(np.arange(self.size), self.dimensions), axis=1)
-        order = np.argsort(self.blocks.of_value, kind="stable")
+        ranking = np.argsort(self.blocks.of_value, kind="stable")
         starts = np.cumsum(self.blocks.sizes) - self.blocks.sizes
         ends = (np.minimum, np.maximum)
-        return np.stack([end.reduceat(places[order], starts, axis=0) for end in ends])
+        return np.stack([end.reduceat(places[ranking], starts, axis=0) for end in ends])
 
     @cached_property
     def layout(self) -> TreeLayout:
@@ -301,9 +301,9 @@ class Tree(BlockSymbols):
             drawn = np.searchsorted(tree.ends, words[of_kind], side="right")
             for number, level in enumerate(tree.levels):
                 here = of_kind[drawn == number]
-                wanted = wanted_words[here] < np.uint64(level.channel.design.threshold)
+                supporting = wanted_words[here] < np.uint64(level.channel.design.threshold)
                 nodes = tree.nodes(level, place[here])
-                reports[here] += level.start + level.channel.draw(entropy, nodes, wanted)
+                reports[here] += level.start + level.channel.draw(entropy, nodes, supporting)
         return reports
 
     def chain(self, epsilon: object) -> "tuple[Tree, BlockChain]":
@@ -315,9 +315,9 @@ class Tree(BlockSymbols):
         permanent = PermanentTree(larger, self.blocks, self.dimensions, self.workload, like=self)
         trees = zip(self.layout.trees, permanent.layout.trees, strict=True)
         pairs = [
-            (once.channel.design, held.channel.design)
+            (single.channel.design, permanent_level.channel.design)
             for tree, stronger in trees
-            for once, held in zip(tree.levels, stronger.levels, strict=True)
+            for single, permanent_level in zip(tree.levels, stronger.levels, strict=True)
         ]
         blends = blends_of(pairs)
         # On every level decoders have the mean of the weights.

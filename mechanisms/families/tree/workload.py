@@ -49,8 +49,8 @@ def mean_squares(workload: Workload, extents: Sequence[int]) -> Floats:
     return total / len(workload)
 
 
-def _product(parts: Sequence[Sequence[Fraction]]) -> Floats:
-    columns = [np.array([float(part) for part in axis]) for axis in parts]
+def _product(axes: Sequence[Sequence[Fraction]]) -> Floats:
+    columns = [np.array([float(number) for number in axis]) for axis in axes]
     return reduce(np.multiply.outer, columns)
 
 
@@ -59,14 +59,14 @@ def _all_ranges(extent: int) -> list[Fraction]:
     places, cuts = 1 << height(extent), extent + 1
     pairs = cuts * (cuts - 1) // 2
     # The sum over pairs of squared differences: cuts * sum of squares - square of the sum.
-    held = extent * (extent - 1) // 2 + places
-    spread = cuts * (_squares_below(extent) + places**2) - held**2
+    inside = extent * (extent - 1) // 2 + places
+    spread = cuts * (_squares_below(extent) + places**2) - inside**2
     out = [Fraction(spread, pairs * places)]
     for half in _halves(extent):
         nodes, rest = divmod(extent, 2 * half)
-        whole, part = _triangle(half, 2 * half), _triangle(half, rest)
-        squares = nodes * whole[1] + part[1]
-        together = nodes * whole[0] ** 2 + part[0] ** 2
+        whole, partial = _triangle(half, 2 * half), _triangle(half, rest)
+        squares = nodes * whole[1] + partial[1]
+        together = nodes * whole[0] ** 2 + partial[0] ** 2
         out.append(Fraction(cuts * squares - together, 2 * half * pairs))
     return out
 
@@ -86,9 +86,9 @@ def _one_range(extent: int, first: int, last: int) -> list[Fraction]:
     cuts = first, places if last + 1 == extent else last + 1
     out = [Fraction((cuts[1] - cuts[0]) ** 2, places)]
     for half in _halves(extent):
-        (one, a), (other, b) = (divmod(cut, 2 * half) for cut in cuts)
+        (node, a), (other, b) = (divmod(cut, 2 * half) for cut in cuts)
         t, u = min(a, 2 * half - a), min(b, 2 * half - b)
-        square = (t - u) ** 2 if one == other else t**2 + u**2
+        square = (t - u) ** 2 if node == other else t**2 + u**2
         out.append(Fraction(square, 2 * half))
     return out
 
@@ -102,16 +102,16 @@ def _triangle(half: int, places: int) -> tuple[int, int]:
     """Return the sums of `h t(o)` and of its square over the first `places` places of a node."""
     if places <= half:
         return places * (places - 1) // 2, _squares_below(places)
-    left = 2 * half - places
-    linear = half**2 - left * (left + 1) // 2
-    return linear, _squares_below(half) + _squares_below(half + 1) - _squares_below(left + 1)
+    remaining = 2 * half - places
+    linear = half**2 - remaining * (remaining + 1) // 2
+    return linear, _squares_below(half) + _squares_below(half + 1) - _squares_below(remaining + 1)
 
 
 def _squares_below(number: int) -> int:
     return (number - 1) * number * (2 * number - 1) // 6
 
 
-def read_workload(given: object, extents: Sequence[int], path: str, *, boxes: bool) -> Workload:
+def read_workload(raw: object, extents: Sequence[int], path: str, *, boxes: bool) -> Workload:
     """Return a workload: a name, or, with `boxes`, a list of ranges.
 
     In one dimension a range is `[first, last]`, in several a list of such pairs, one for each of
@@ -122,26 +122,26 @@ def read_workload(given: object, extents: Sequence[int], path: str, *, boxes: bo
     """
     *first, last = (f'"{name}"' for name in NAMES)
     names = f"{', '.join(first)} or {last}"
-    if isinstance(given, str) and given in NAMES:
-        return given
-    if not boxes or not isinstance(given, list) or not 1 <= len(given) <= _MOST_BOXES:
+    if isinstance(raw, str) and raw in NAMES:
+        return raw
+    if not boxes or not isinstance(raw, list) or not 1 <= len(raw) <= _MOST_BOXES:
         more = f" or a list of at most {_MOST_BOXES} ranges" if boxes else ""
-        raise SpecError(path, f"{names}{more}, got {describe(given)}")
-    return tuple(_read_box(box, extents, f"{path}[{place}]") for place, box in enumerate(given))
+        raise SpecError(path, f"{names}{more}, got {describe(raw)}")
+    return tuple(_read_box(box, extents, f"{path}[{place}]") for place, box in enumerate(raw))
 
 
-def _read_box(given: object, extents: Sequence[int], path: str) -> Box:
-    pairs = [given] if len(extents) == 1 else given
+def _read_box(raw: object, extents: Sequence[int], path: str) -> Box:
+    pairs = [raw] if len(extents) == 1 else raw
     if not isinstance(pairs, list) or len(pairs) != len(extents):
-        raise SpecError(path, f"{len(extents)} pairs [first, last], got {describe(given)}")
-    return tuple(_read_ends(*one, path) for one in zip(pairs, extents, strict=True))
+        raise SpecError(path, f"{len(extents)} pairs [first, last], got {describe(raw)}")
+    return tuple(_read_ends(*ends, path) for ends in zip(pairs, extents, strict=True))
 
 
-def _read_ends(given: object, extent: int, path: str) -> tuple[int, int]:
+def _read_ends(raw: object, extent: int, path: str) -> tuple[int, int]:
     expected = f"[first, last] with 0 <= first <= last <= {extent - 1}"
-    if not isinstance(given, list) or len(given) != 2:
-        raise SpecError(path, f"{expected}, got {describe(given)}")
-    first, last = given
+    if not isinstance(raw, list) or len(raw) != 2:
+        raise SpecError(path, f"{expected}, got {describe(raw)}")
+    first, last = raw
     if not (is_whole(first) and is_whole(last) and 0 <= first <= last < extent):
         raise SpecError(path, f"{expected}, got {describe(first)} and {describe(last)}")
     return first, last
