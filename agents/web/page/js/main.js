@@ -35,7 +35,6 @@ import { comparedWindow, pickWindow, startWindows, windowsOf } from "./windows.j
 /** @typedef {import("./types.js").Shown} Shown */
 /** @typedef {import("./types.js").WindowState} WindowState */
 
-const GONE = 410;
 const REST_MS = 3000;
 const LISTS = /** @type {const} */ (["top", "method", "measure"]); // With fixed options.
 // A collection opens on the first that fits: what single cells of a grid or bins of a line have is noise.
