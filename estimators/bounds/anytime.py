@@ -14,8 +14,8 @@ from typing import Final
 import numpy as np
 
 from ldpstream.estimators.bounds.options import Options
-from ldpstream.estimators.bounds.types import Sums, distinct_columns
-from ldpstream.mechanisms.base.arrays import Floats
+from ldpstream.estimators.bounds.types import Sums
+from ldpstream.mechanisms.base.arrays import Bools, Floats, Integers
 
 _VARIANCE_PART = 0.1
 """The part of the error level that is spent on the variance if that is estimated."""
@@ -39,6 +39,10 @@ _MORE: Final = 3.0
 _NOTHING: Final = 45.0
 """A sum of doubles, its slope too, stays the same with a term of e to minus this times it."""
 _FINE: Final = 256.0
+_COARSE: Final = 16.0
+_SPARSE: Final = 8
+_TABLE: Final = 1 << 12
+"""Keys are listed in a table of at most so many entries for each or in all, and else sorted."""
 _LARGEST: Final = -1.2
 """The logarithm of the largest term at the root, roughly: several terms add up to 1."""
 _STEPS: Final = 8
@@ -170,23 +174,50 @@ def tail_half_width(
 ) -> Floats:
     """Return the half-widths of `tail_mixture` for the mean of n reports; equal ones are shared.
 
-    `off` has the shape `(q,)`, or `(s, q)` for several sides, as has the result. Variances are
-    rounded up by at most 1/256, which is valid, so that few are different.
+    `off` has the shape `(q,)`, or `(s, q)` for several sides, as has the result. Variances and offs
+    are rounded up by at most 1/256, which is valid, and `sharpest`, which can be any constant, by
+    1/16: few of their combinations are different.
     """
     some = variance > 0.0
-    sides = np.atleast_2d(off)
-    rows = np.ones((2 + len(sides), variance.size))
-    np.log(variance, out=rows[0], where=some)
-    rows[0] *= _FINE
-    np.exp(np.ceil(rows[0]) / _FINE, out=rows[0])
-    np.copyto(rows[1], sharpest, where=some)
-    np.copyto(rows[2:], sides, where=some)
-    first, place = distinct_columns(rows)
-    columns = rows[:, first]
-    pieces = [columns[[0, side, 1]] for side in range(2, len(rows))]
-    exponents = tail_mixture(exponent, np.concatenate(pieces, axis=1), n, level)
-    halves = exponents.reshape(len(sides), -1)[:, place].reshape(off.shape) / n
-    return np.where(some, halves, 0.0)
+    if not some.any():
+        return np.zeros(off.shape)
+    scales = (_FINE, _FINE, _COARSE)
+    rows = [
+        _rounded_logarithms(each, some, scale)
+        for each, scale in zip((variance, off, sharpest), scales, strict=True)
+    ]
+    (variances, v), (offs, b), (sharpests, s) = rows
+    counts = variances.size, offs.size, sharpests.size
+    used, place = _distinct((v * counts[1] + b) * counts[2] + s, math.prod(counts))
+    v, b, s = np.unravel_index(used, counts)
+    columns = np.exp([variances[v], offs[b], sharpests[s]])
+    halves = tail_mixture(exponent, columns, n, level) / n
+    return np.where(some, halves[place], 0.0)
+
+
+def _rounded_logarithms(numbers: Floats, some: Bools, scale: float) -> tuple[Floats, Integers]:
+    """Return the different logarithms in steps of `1/scale`, rounded up, and which each number has.
+
+    Only `some` of the numbers count; the others have that of another.
+    """
+    steps = np.log(numbers, out=np.zeros(numbers.shape), where=some)
+    steps *= scale
+    whole = np.ceil(steps, out=steps).astype(np.int64)
+    np.copyto(whole, whole[..., int(np.argmax(some)), None], where=~some)
+    least = int(whole.min())
+    used, place = _distinct(whole - least, int(whole.max()) - least + 1)
+    return (used + least) / scale, place
+
+
+def _distinct(key: Integers, end: int) -> tuple[Integers, Integers]:
+    """Return the different keys of `0..end-1`, ascending, and which of them each key is."""
+    if end > max(_SPARSE * key.size, _TABLE):
+        used, place = np.unique(key, return_inverse=True)
+        return used, place.reshape(key.shape)
+    used = np.flatnonzero(np.bincount(key.ravel(), minlength=end))
+    numbers = np.empty(end, dtype=np.int64)
+    numbers[used] = np.arange(used.size)
+    return used, numbers[key]
 
 
 def tail_mixture(
