@@ -2,11 +2,11 @@
 
 Users are drawn from shapes, and with DATA, the folder of `dpbench_1d_4096.npz` and
 `adult_ordinal.npz`, from real histograms of 256 values. They report through `tree`; a row compares
-with the unbiased shares of the default levels: equal levels unbiased, both projected down, and
-Square Wave with smoothed expectation maximisation. `ranges` is the root mean square error of all
-ranges, `W1` the mean absolute error of the cumulative curve, both of the population. Then maps of
-128 x 128 places in squares: rectangles, against the unbiased shares of the same reports. Last the
-coverage of 200 ranges by the bounds, which are those of the unbiased shares.
+with the unbiased shares of the default levels: equal levels unbiased, both projected down, AHEAD,
+and Square Wave with smoothed expectation maximisation. `ranges` is the root mean square error of
+all ranges, `W1` the mean absolute error of the cumulative curve, both of the population. Then maps
+of 128 x 128 places in squares: rectangles, against the unbiased shares of the same reports. Last
+the coverage of 200 ranges by the bounds, which are those of the unbiased shares.
 """
 
 import argparse
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from benchmarks.accuracy.profiles import atoms
 from benchmarks.accuracy.projections import edge, smooth, spikes, sum_over_ranges
+from benchmarks.accuracy.published import adaptive, square_wave
 from benchmarks.accuracy.simulate import Case, draw_by_privatizing, zipf
 from ldpstream.estimators.estimate import estimate_prepared, share_sums
 from ldpstream.estimators.projection import known_totals, project_down
@@ -81,38 +82,6 @@ def maps() -> dict[str, Floats]:
     return {name: (table / table.sum()).ravel() for name, table in found.items()}
 
 
-def square_wave(
-    epsilon: float, values: NDArray[np.int64], generator: np.random.Generator
-) -> Floats:
-    """Return the shares that Square Wave with EMS estimates (Li et al. 2020), `(SIZE,)`."""
-    e = np.exp(epsilon)
-    half = (epsilon * e - e + 1.0) / (2.0 * e * (e - 1.0 - epsilon))
-    far = 1.0 / (2.0 * half * e + 1.0)
-    place = (values + generator.uniform(size=values.size)) / SIZE
-    inside = generator.uniform(size=values.size) < 2.0 * half * e * far
-    near = place + generator.uniform(-half, half, values.size)
-    # A uniform place of the output interval without the window, by jumping over the window.
-    other = generator.uniform(-half, 1.0 - half, values.size)
-    other = np.where(other > place - half, other + 2.0 * half, other)
-    edges = np.linspace(-half, 1.0 + half, SIZE + 1)
-    counts = np.histogram(np.where(inside, near, other), edges)[0]
-    middle = ((np.arange(SIZE) + 0.5) / SIZE)[:, None]
-    overlap = np.minimum(edges[1:], middle + half) - np.maximum(edges[:-1], middle - half)
-    channel = far * (np.diff(edges) + (e - 1.0) * np.maximum(overlap, 0.0))
-    shares, last = np.full(SIZE, 1.0 / SIZE), -np.inf
-    for _ in range(10_000):
-        mixture = shares @ channel
-        likelihood = float(counts @ np.log(mixture))
-        shares = shares * (channel @ (counts / mixture)) / values.size
-        padded = np.pad(shares, 1, mode="edge")
-        shares = (padded[:-2] + 2.0 * shares + padded[2:]) / 4.0
-        shares /= shares.sum()
-        if likelihood - last < 1e-3 * e:
-            break
-        last = likelihood
-    return shares
-
-
 def estimates(tree: Tree, statistic: NDArray[np.int64], n: int) -> tuple[Floats, Floats]:
     """Return the unbiased shares and the projected ones, as documents have them."""
     shares = share_sums(tree, statistic, n) / n
@@ -139,8 +108,8 @@ def line_errors(
             add(f"{levels} down", projected)
             if levels == "levels":
                 generator = np.random.default_rng([seed, len(found)])
-                values = np.repeat(np.arange(SIZE), counts)
-                add("square wave", square_wave(epsilon, values, generator))
+                add("square wave", square_wave(epsilon, counts, generator))
+                add("AHEAD", adaptive(epsilon, counts, generator))
     means = {method: np.array(rows).mean(axis=0) for method, rows in found.items()}
     return {method: np.array([over**0.5, curve]) for method, (over, curve) in means.items()}
 
