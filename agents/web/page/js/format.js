@@ -269,7 +269,8 @@ export function spanText({ start, end }) {
   return `${day}, ${hourText(from)} – ${day === last || midnight ? until : `${last}, ${until}`}`;
 }
 
-const localMidnight = () => [24, 0].map((two) => localText(two, { minimumIntegerDigits: 2 })).join(":");
+const localMidnight = () =>
+  [24, 0].map((two) => localText(two, { minimumIntegerDigits: 2 })).join(":");
 
 /** @param {number} ms @returns {string} "UTC", or the name of the zone at this moment. */
 const zoneText = (ms) =>
@@ -339,3 +340,6 @@ export function pointsText(difference, decimals) {
     ? UNDEFINED
     : localText(100 * difference, { signDisplay: "exceptZero", ...exactly(decimals) });
 }
+
+/** @param {{name: string, title?: string | null}} collection */
+export const titleOf = ({ name, title }) => title ?? name;

@@ -210,7 +210,9 @@ function build(host, kept) {
                   ),
                 /** @param {any} _ @param {number[]} ticks */
                 values: (_, ticks) =>
-                  ticks.map((tick, at) => tickTimeText(tick, ticks[at - 1], zoneOf(kept.chart.zone))),
+                  ticks.map((tick, at) =>
+                    tickTimeText(tick, ticks[at - 1], zoneOf(kept.chart.zone)),
+                  ),
               }),
         },
         {

@@ -52,5 +52,4 @@ export function noteAnswer(came) {
 }
 
 /** @returns {string} From when the shown data are; empty if there are none. */
-export const sinceText = () =>
-  answered ? ` The data shown are from ${zonedText(answered)}.` : "";
+export const sinceText = () => (answered ? ` The data shown are from ${zonedText(answered)}.` : "");

@@ -1,7 +1,7 @@
 // The cards of the overview: what has changed, the worker's progress, and the promises.
 
 import { element, figure, make, say } from "../dom.js";
-import { clockText, countText } from "../format.js";
+import { clockText, countText, titleOf } from "../format.js";
 import { waitOf } from "../health.js";
 import { fillTable } from "../table.js";
 import { changeCell, isShown, listText } from "./changes.js";
@@ -40,7 +40,7 @@ export function drawChanged(all) {
     changed
       .slice(0, MOST_LISTED)
       .map(({ collection, name, change, textOf, unit }) => [
-        link(collection.name),
+        link(collection.name, "", titleOf(collection)),
         name,
         changeCell(change, textOf, unit),
       ]),
@@ -50,9 +50,11 @@ export function drawChanged(all) {
   const others = changed.length ? "the other" : "any of";
   say(
     element("changed-rest"),
-    `${more > 0 ? `${countText(more)} more have changed. ` : ""}` +
-      `No difference is shown for ${others} ${countText(rest)}. ` +
-      "Bounds hold for all of a collection together.",
+    told.length === 0
+      ? "No collection has two final windows to compare."
+      : `${more > 0 ? `${countText(more)} more have changed. ` : ""}` +
+          (rest ? `No difference is shown for ${others} ${countText(rest)}. ` : "") +
+          "Bounds hold for all of a collection together.",
   );
 }
 
@@ -81,7 +83,7 @@ function rateText(all) {
 /** @param {Known[]} all */
 export function drawWorker(all) {
   const partitions = all.flatMap(({ collection, status }) =>
-    status.partitions.map((one) => ({ ...one, name: collection.name })),
+    status.partitions.map((one) => ({ ...one, name: titleOf(collection) })),
   );
   const owned = partitions.filter((one) => one.owned);
   const lag = owned.reduce((sum, one) => sum + (one.lag ?? 0), 0);
@@ -109,7 +111,7 @@ export function drawPromises(all) {
   const collections = all.map(({ collection }) => collection);
   const whole = collections.filter(({ privacy }) => privacy.unprotected === null);
   const others = collections.filter(({ privacy }) => privacy.unprotected !== null);
-  const names = whole.length ? `: ${listText(whole.map(({ name }) => name))}` : "";
+  const names = whole.length ? `: ${listText(whole.map(titleOf))}` : "";
   const more = others.length - MOST_LISTED;
   say(
     element("promises-sum"),
@@ -119,8 +121,13 @@ export function drawPromises(all) {
   element("promises").replaceChildren(
     ...others
       .slice(0, MOST_LISTED)
-      .map(({ name, privacy }) =>
-        make("li", {}, link(name, "privacy"), ` does not protect ${privacy.unprotected}`),
+      .map(({ name, title, privacy }) =>
+        make(
+          "li",
+          {},
+          link(name, "privacy", title ?? name),
+          ` does not protect ${privacy.unprotected}`,
+        ),
       ),
   );
 }

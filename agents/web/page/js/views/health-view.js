@@ -2,7 +2,15 @@
 
 import { bar, scaleOf } from "../bars.js";
 import { element, make, say } from "../dom.js";
-import { ageText, clockText, countText, durationText, spanText, zonedText, zoneOf } from "../format.js";
+import {
+  ageText,
+  clockText,
+  countText,
+  durationText,
+  spanText,
+  zonedText,
+  zoneOf,
+} from "../format.js";
 import { nextOf, pastOf, problemWord, waitOf, waitText } from "../health.js";
 import { nowMs } from "../shell/clock.js";
 import { fillTable, number } from "../table.js";

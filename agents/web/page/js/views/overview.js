@@ -2,7 +2,7 @@
 
 import { ask, collectionPath } from "../api.js";
 import { element, figure, make } from "../dom.js";
-import { ageText, countText, dayText, spanText, windowText } from "../format.js";
+import { ageText, countText, dayText, spanText, titleOf, windowText } from "../format.js";
 import { nowMs } from "../shell/clock.js";
 import { spark } from "../spark.js";
 import { chipOf, stateOf, STATES } from "../state.js";
@@ -75,7 +75,9 @@ function unknown(collection, problem) {
 function sumOf(rows) {
   const count = `${countText(rows.length)} ${rows.length === 1 ? "collection" : "collections"}`;
   const parts = Object.entries(STATES).flatMap(([word, [shape, one, several]]) => {
-    const names = rows.filter(({ state }) => state.word === word).map((row) => row.collection.name);
+    const names = rows
+      .filter(({ state }) => state.word === word)
+      .map((row) => titleOf(row.collection));
     const said = `${listText(names)} ${names.length === 1 ? one : several}`;
     return names.length ? [make("span", { className: `said ${shape}` }, said)] : [];
   });

@@ -53,7 +53,8 @@ export function drawSpent({ privacy, window, accepted }) {
 }
 
 /** @param {string} loss Its whole part in groups of three digits. */
-const grouped = (loss) => loss.replace(/^\d+/, (whole) => BigInt(whole).toLocaleString(navigator.language));
+const grouped = (loss) =>
+  loss.replace(/^\d+/, (whole) => BigInt(whole).toLocaleString(navigator.language));
 
 /**
  * @param {Collection["privacy"]["limit"]} limit
