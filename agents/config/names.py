@@ -1,8 +1,12 @@
 """What people call a collection, its values and its blocks: only shown, never sent or counted."""
 
+import csv
+import io
 import json
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from operator import itemgetter
 from pathlib import Path
 from typing import Final
 
@@ -10,11 +14,23 @@ from ldpstream.agents.config.errors import ConfigError, key_path
 from ldpstream.agents.config.query.capabilities import disclosed_blocks
 from ldpstream.agents.config.tables import CollectionTable
 from ldpstream.mechanisms.base.errors import QueryError
+from ldpstream.mechanisms.base.times import format_time, parse_time
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.domains.queries import make_set
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 _GEOJSON_BYTES: Final = 4 << 20
+_ANNOTATIONS_LENGTH: Final = 64 << 10
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Annotation:
+    """Something that happened: its time, RFC 3339, and what it was."""
+
+    time: str
+    text: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +38,7 @@ class Names:
     """Names of a collection; None where it has none.
 
     `axes` are one for each dimension, `value_labels` by the text of a label. `geojson` is a
-    FeatureCollection of the blocks, as JSON.
+    FeatureCollection of the blocks, as JSON, `events` the file of annotations.
     """
 
     title: str | None = None
@@ -32,6 +48,18 @@ class Names:
     block_names: tuple[str, ...] | None = None
     value_labels: Mapping[str, str] = field(default_factory=dict)
     geojson: bytes | None = field(default=None, repr=False)
+    events: Path | None = None
+
+    @property
+    def annotations(self) -> list[Annotation]:
+        """The events in the file now, oldest first; none while it cannot be read."""
+        if self.events is None:
+            return []
+        try:
+            return _annotations("annotations", self.events)
+        except ConfigError as error:
+            log.warning("%s", error)
+            return []
 
 
 def read_names(path: str, table: CollectionTable, spec: CollectionSpec, *, base: Path) -> Names:
@@ -53,6 +81,9 @@ def read_names(path: str, table: CollectionTable, spec: CollectionSpec, *, base:
     except QueryError as error:
         where = f"{path}.{key_path(['value_labels'])}"
         raise ConfigError(where, f"expected labels of the domain: {error.expected}") from error
+    events = None if table.annotations is None else base / table.annotations
+    if events is not None:
+        _annotations(f"{path}.annotations", events)
     names = _block_names(f"{path}.block_names", table.block_names, blocks)
     return Names(
         title=table.title,
@@ -62,7 +93,33 @@ def read_names(path: str, table: CollectionTable, spec: CollectionSpec, *, base:
         block_names=names,
         value_labels=table.value_labels,
         geojson=_geojson(f"{path}.geojson", table.geojson, blocks, base=base),
+        events=events,
     )
+
+
+def _annotations(path: str, file: Path) -> list[Annotation]:
+    """Return the rows `time,text` of a file, oldest first.
+
+    Raises:
+        ConfigError: naming the key, the row and what was expected.
+    """
+    try:
+        with file.open(encoding="utf-8", newline="") as opened:
+            text = opened.read(_ANNOTATIONS_LENGTH + 1)
+        if len(text) > _ANNOTATIONS_LENGTH:
+            raise ConfigError(path, f"expected at most {_ANNOTATIONS_LENGTH} characters")
+        rows = [row for row in csv.reader(io.StringIO(text, newline="")) if row]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise ConfigError(path, f"expected a CSV file of events, time,text: {error}") from error
+    listed: list[tuple[int, Annotation]] = []
+    for number, row in enumerate(rows, 1):
+        try:
+            time, text = row
+            listed.append((parse_time(time), Annotation(format_time(parse_time(time)), text)))
+        except ValueError as error:
+            what = f"expected a time, RFC 3339, and a text in row {number} of {file.name}"
+            raise ConfigError(path, what) from error
+    return [annotation for _, annotation in sorted(listed, key=itemgetter(0))]
 
 
 def _block_names(

@@ -404,6 +404,12 @@ class CollectionTable(Table):
         description="A file with the shapes of the blocks, whose `id` is a number or name",
         examples=["districts.geojson"],
     )
+    annotations: str | None = Field(
+        default=None,
+        description="A CSV file of events, `time,text`, that the page shows with its windows; read "
+        "again whenever it is asked for",
+        examples=["events.csv"],
+    )
 
     @model_validator(mode="before")
     @classmethod

@@ -201,6 +201,13 @@ class AcceptedSpec(Part):
     ready: bool
 
 
+class Annotation(Part):
+    """Something that happened, as configured."""
+
+    time: str
+    text: str
+
+
 class Collection(Part):
     """One collection as configured, and whether it can be queried."""
 
@@ -245,6 +252,7 @@ class Collection(Part):
     geojson: bool = Field(
         default=False, description="Whether `.../geojson` has the shapes of the blocks"
     )
+    annotations: list[Annotation] = Field(default=[], description="Events, oldest first")
 
 
 class CollectionList(Part):

@@ -7,11 +7,13 @@ from typing import Any
 
 from ldpstream.agents.broker.shards import Elsewhere
 from ldpstream.agents.config import CollectionConfig
+from ldpstream.agents.config.names import Names
 from ldpstream.agents.config.query.capabilities import disclosed_blocks, supports_likelihood
 from ldpstream.agents.config.query.options import KEYS
 from ldpstream.agents.config.tables import PublishedQueries
 from ldpstream.agents.document.answers import (
     AcceptedSpec,
+    Annotation,
     Attribute,
     Collection,
     CollectionStatus,
@@ -55,8 +57,15 @@ def describe_collection(collection: Described) -> Collection:
         attributes=_attributes(config),
         accepted=[_accepted(accepted) for accepted in collection.accepted],
         ready=_is_ready(collection),
-        **{**asdict(config.names), "geojson": config.names.geojson is not None},
+        **_names(config.names),
     )
+
+
+def _names(names: Names) -> dict[str, Any]:
+    fields = asdict(names)
+    del fields["events"]
+    annotations = [Annotation(time=one.time, text=one.text) for one in names.annotations]
+    return {**fields, "geojson": names.geojson is not None, "annotations": annotations}
 
 
 def _is_ready(collection: Described) -> bool:

@@ -1,18 +1,33 @@
 """What people do with the page beside looking: their language, their clock, their own documents."""
 
+import asyncio
+import csv
+import io
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
+from xml.etree import ElementTree as ET
 
+import duckdb
+import numpy as np
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 from playwright.async_api import Browser, Page, expect
 
+from ldpstream.agents.document.flat import document_rows
+from ldpstream.agents.document.model import EstimateDocument
+from ldpstream.agents.document.sinks import store_documents
+from ldpstream.agents.web import serve
 from tests.browser.conftest import PATIENCE_MS
 from tests.browser.looking import ask, open_view
-from tests.stream.serving import Pipeline
+from tests.browser.showing import MODES, modes
+from tests.stream.serving import MINUTE_MS, START_MS, Pipeline, serve_collections
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
+FRAMED = web.AppKey("framed", list[str])
 TIME = "2026-11-21T10:05:00Z"
 
 
@@ -69,3 +84,112 @@ async def test_times_are_utc_until_the_local_ones_are_chosen(browser: Browser, u
         await expect(page.locator("#strip-first")).to_have_text("15:30")
         # What is asked for, kept in the address and saved, does not depend on it.
         assert f"window={TIME}" in page.url
+
+
+async def saved(page: Page, button: str) -> bytes:
+    """Return what a button downloads."""
+    async with page.expect_download() as started:
+        await page.click(button)
+    path = await (await started.value).path()
+    return await asyncio.to_thread(path.read_bytes)
+
+
+async def test_annotations_mark_bars_and_charts_and_are_listed(page: Page, tmp_path: Path) -> None:
+    file = tmp_path / "events.csv"
+    file.write_text("2026-11-21T10:02:30Z,Strike <b>\n2026-11-20T10:00:00Z,Long ago\n")
+    pipeline = serve_collections({"modes": {**MODES, "annotations": str(file)}})
+    served, rng = pipeline.collections["modes"], np.random.default_rng(3)
+    for minute in range(5):
+        served.report(0, modes(rng, 400), times_ms=[START_MS + minute * MINUTE_MS] * 400)
+    served.close(START_MS + 5 * MINUTE_MS)
+    async with serve(pipeline, port=0) as url:
+        await open_view(page, url, "modes", "time", "&window=")
+        noted = page.locator("#strip .noted")
+        await expect(noted).to_have_attribute("data-to", "2026-11-21T10:02:00Z")
+        assert str(await noted.get_attribute("title")).endswith("; Strike <b>")
+        listed = page.locator("#annotations li")
+        await expect(listed).to_have_text(["◆ Sat, Nov 21, 2026, 10:02:30 Strike <b>"])
+        chart = "() => document.querySelector('#time-charts canvas').toDataURL()"
+        marked = await page.evaluate(chart)
+        file.write_text("")
+        await open_view(page, url, "modes", "time", "&window=")
+        await expect(listed).to_have_count(0)
+        assert await page.evaluate(chart) != marked
+
+
+async def test_what_is_shown_is_saved_with_what_it_is_compared_with(page: Page, url: str) -> None:
+    await open_view(page, url, "modes", "values", f"&window={TIME}")
+    await expect(page.locator("#save-change")).to_be_hidden()
+    before = "2026-11-21T10:04:00Z"
+    await open_view(page, url, "modes", "values", f"&window={TIME}&compare={before}")
+    table = csv.DictReader(io.StringIO((await saved(page, "#save-change")).decode()))
+    rows = [row for row in table if row["kind"] == "value"]
+    assert {row["name"] for row in rows} == set(MODES["domain"]["values"])
+    assert {(row["before_start"], row["start"]) for row in rows} == {(before, TIME)}
+    assert all(float(row["low"]) <= float(row["change"]) <= float(row["high"]) for row in rows)
+
+
+@pytest.mark.parametrize(("collection", "view"), [("modes", "values"), ("ages", "cumulative")])
+async def test_a_report_card_says_what_it_shows_of_when_and_how_sure(
+    page: Page, url: str, collection: str, view: str
+) -> None:
+    await open_view(page, url, collection, view, f"&window={TIME}")
+    card = ET.fromstring(await saved(page, "#save-card"))
+    name = "{http://www.w3.org/2000/svg}"
+    said = " ".join(one.text or "" for one in card.iter(f"{name}text"))
+    sum_id = {"values": "values-sum", "cumulative": "cdf-sum"}[view]
+    for part in (sum_id, "state-words", "n"):
+        assert await page.locator(f"#{part}").inner_text() in said
+    assert f"{collection}: {view.capitalize()}" in said
+    assert "95%" in said
+    assert "padded" in said
+    assert f"collection={collection}" in said
+    assert bool([*card.iter(f"{name}image")]) == (view == "cumulative")
+    assert ("walk" in said) == (view == "values")
+
+
+async def test_the_copied_sql_answers_from_finals_in_duckdb(
+    page: Page, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await page.add_init_script(
+        "if (navigator.clipboard)"
+        "  navigator.clipboard.writeText = async text => { window.copiedText = text; }"
+    )
+    await open_view(page, url, "modes", "values", f"&window={TIME}")
+    await page.click("#copy-sql")
+    sql = await page.evaluate("copiedText")
+    documents = [
+        EstimateDocument.model_validate(await ask(url, f"modes/finals/{start}"))
+        for start in (TIME, "2026-11-21T10:04:00Z")
+    ]
+    monkeypatch.chdir(tmp_path)
+    store_documents(documents, "finals.parquet")
+    found = duckdb.sql(sql).df()
+    assert len(found) == len(list(document_rows(documents[0])))
+    assert set(found["collection"]) == {"modes"}
+
+
+@pytest.mark.parametrize(("query", "shown"), [("?embed=1", True), ("", False)])
+async def test_only_configured_pages_show_one_view_in_a_frame(
+    browser: Browser, pipeline: Pipeline, query: str, shown: bool
+) -> None:
+    async def framing(request: web.Request) -> web.Response:
+        view = f"{request.app[FRAMED][0]}/{query}#collection=modes&view=values"
+        return web.Response(text=f'<iframe src="{view}"></iframe>', content_type="text/html")
+
+    app = web.Application()
+    app[FRAMED] = []
+    app.router.add_get("/", framing)
+    async with TestServer(app) as other, speaking(browser, "en-US") as page:
+        origin = str(other.make_url("")).rstrip("/")
+        async with serve(pipeline, port=0, frame_ancestors=[origin]) as url:
+            app[FRAMED].append(url)
+            await page.goto(origin)
+            frame = page.frame_locator("iframe")
+            if shown:
+                await expect(frame.locator("#values-sum")).not_to_be_empty()
+                await expect(frame.locator("header")).to_be_hidden()
+                await expect(frame.locator("#tabs")).to_be_hidden()
+            else:
+                await page.wait_for_load_state("networkidle")
+                await expect(frame.locator("#values-sum")).to_have_count(0)

@@ -105,8 +105,9 @@ async def test_a_replay_waits_for_no_partition_and_says_how_old_its_reports_are(
     await page.clock.set_fixed_time("2010-01-01T00:00:00Z")  # the viewer's clock is not asked
     await open_view(page, url, "city", "health")
     await expect(page.locator("#health-sum")).to_have_text(
-        "The next window, Sat, Nov 21, 2026, 10:09 – 10:10, becomes final once reports of Sat, Nov 21, 2026, 10:11 "
-        "UTC or later arrive: the newest is of Sat, Nov 21, 2026, 10:09 UTC, 3,653 days ago."
+        "The next window, Sat, Nov 21, 2026, 10:09 – 10:10, becomes final once reports of "
+        "Sat, Nov 21, 2026, 10:11 UTC or later arrive: the newest is of "
+        "Sat, Nov 21, 2026, 10:09 UTC, 3,653 days ago."
     )
     await expect(page.locator("#release")).to_be_hidden()
     await open_view(page, url, "city", "overview")

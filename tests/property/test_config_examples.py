@@ -113,6 +113,7 @@ def test_each_example_loads_as_the_page_writes_it(
 ):
     (tmp_path / "places.csv").write_text("home\nwork\nshop\n")
     (tmp_path / "districts.geojson").write_text('{"type": "FeatureCollection", "features": []}')
+    (tmp_path / "events.csv").write_text("2026-06-01T12:00:00+02:00,Fares fell\n")
     (tmp_path / "before-june.toml").write_text(
         "[collection.checkins]\n" + lines(with_keys({"epsilon": 2.0}))
     )

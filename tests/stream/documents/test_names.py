@@ -60,6 +60,8 @@ def test_names_change_neither_the_spec_nor_what_others_call_its_blocks() -> None
         ({"domain": {"size": 4}, "geojson": "x.json", "mechanism": "l1-bits"}, "no blocks"),
         ({"geojson": "missing.json"}, "pupils.geojson: expected a GeoJSON file"),
         ({"geojson": "wrong.json"}, "in feature 1"),
+        ({"annotations": "missing.csv"}, "pupils.annotations: expected a CSV file of events"),
+        ({"annotations": "wrong.json"}, "pupils.annotations: expected a time, RFC 3339, and a"),
     ],
 )
 def test_names_that_do_not_fit_are_refused(
@@ -68,6 +70,23 @@ def test_names_that_do_not_fit_are_refused(
     (tmp_path / "wrong.json").write_text(shapes(0, 2))
     with pytest.raises(ConfigError, match=error):
         read(tmp_path, **changed)
+
+
+def test_annotations_are_read_again_and_none_is_shown_of_a_broken_file(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "events.csv"
+    file.write_text('2026-06-02T00:00:00Z,"Rain, all day"\n\n2026-06-01T12:00:00+02:00,=1+1\n')
+    names = read(tmp_path, annotations="events.csv").names
+    assert [(one.time, one.text) for one in names.annotations] == [
+        ("2026-06-01T10:00:00Z", "=1+1"),
+        ("2026-06-02T00:00:00Z", "Rain, all day"),
+    ]
+    file.write_text("2026-06-03T00:00:00Z,Sun\n")
+    assert [one.text for one in names.annotations] == ["Sun"]
+    file.write_text("yesterday,Sun\n")
+    assert names.annotations == []
+    assert "row 1 of events.csv" in caplog.text
 
 
 def test_shapes_name_blocks_by_number_or_name(tmp_path: Path) -> None:

@@ -91,7 +91,8 @@ export function moveWithin(part) {
   for (const inner of Object.values(part)) moveWithin(inner);
 }
 
-let askedDocument = "";
+/** @type {Record<string, string>} */
+let askedPaths = {};
 
 /**
  * Ask with a timeout, since nothing else is asked meanwhile.
@@ -100,7 +101,8 @@ let askedDocument = "";
  * @returns {Promise<any>}
  */
 export async function ask(path) {
-  if (path.includes("/estimate?")) askedDocument ||= path;
+  const [, what] = /\/(estimate|change)\?/.exec(path) ?? [];
+  if (what) askedPaths[what] ||= path;
   const headers = headersFor(token());
   const stop = new AbortController();
   const timer = setTimeout(() => stop.abort(), PATIENCE_MS);
@@ -128,12 +130,15 @@ export const askKept = (path) =>
     throw error;
   });
 
-/** @returns {string} The path of the first document that the view asked for; empty before. */
-export const askedFirst = () => askedDocument;
+/**
+ * @param {"estimate" | "change"} [what]
+ * @returns {string} The path of the first that the view asked for; empty before.
+ */
+export const askedFirst = (what = "estimate") => askedPaths[what] ?? "";
 
 /** Call before a view asks for its documents. */
 export function beginAsking() {
-  askedDocument = "";
+  askedPaths = {};
 }
 
 /** @param {string} name */

@@ -129,6 +129,7 @@ async function refresh(current) {
     return;
   }
   const method = methodFor(collection, window, chosen("method"));
+  beginAsking();
   const compared = compares ? comparedWindow(windows, window) : undefined;
   const change = compared
     ? askChange(collection, window.window, compared.window, method)
@@ -138,7 +139,6 @@ async function refresh(current) {
   say(element("waiting"), "Asking the worker for the numbers of this window.");
   element("waiting").hidden = !element("facts").hidden;
   drawStrip(shown);
-  beginAsking();
   const [estimate] = await Promise.all([
     view.update(shown, current),
     drawCompared(shown, view.id, current),

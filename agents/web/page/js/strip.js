@@ -1,6 +1,7 @@
 // The newest windows as bars: their reports, which one is shown, and which may still change.
 // For screen readers, the list of windows says the same, and its buttons reach every window.
 
+import { annotationsIn, listAnnotations } from "./annotations.js";
 import { element, make, say } from "./dom.js";
 import { clockText, countText, zonedSpanText } from "./format.js";
 import { isWithin } from "./periods.js";
@@ -30,9 +31,11 @@ export function drawStrip({ collection, windows, window, compared }) {
       : isWithin(one.window, compared?.window)
         ? " compared"
         : "";
+    const noted = annotationsIn(collection, one.window).map(({ text }) => text);
+    const said = `${countText(one.n)} reports, ${TITLES[state]}`;
     Object.assign(bar, {
-      className: `${state}${chosen}`,
-      title: `${zonedSpanText(one.window)}: ${countText(one.n)} reports, ${TITLES[state]}`,
+      className: `${state}${chosen}${noted.length ? " noted" : ""}`,
+      title: [`${zonedSpanText(one.window)}: ${said}`, ...noted].join("; "),
     });
     const { dataset, style } = /** @type {HTMLElement} */ (bar);
     dataset.to = one.window.start;
@@ -40,7 +43,9 @@ export function drawStrip({ collection, windows, window, compared }) {
     style.setProperty("--height", `${(100 * one.n) / most}%`);
   });
   while (strip.children.length > some.length) strip.lastElementChild?.remove();
-  const [first, last] = [some[0], some[some.length - 1]].map(({ window }) => window.start);
+  const [{ window: oldest }, { window: latest }] = [some[0], some[some.length - 1]];
+  listAnnotations(annotationsIn(collection, { start: oldest.start, end: latest.end }));
+  const [first, last] = [oldest.start, latest.start];
   say(element("strip-first"), clockText(first));
   say(element("strip-most"), `bars: reports of a window, at most ${countText(most)}`);
   say(element("strip-last"), some.length > 1 ? clockText(last) : "");

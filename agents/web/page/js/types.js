@@ -192,6 +192,10 @@
  * @property {string | null} [title] What people call it.
  * @property {string | null} [unit]
  * @property {Record<string, string>} [value_labels]
+ * @property {string[] | null} [axes] Names of the dimensions.
+ * @property {string[] | null} [block_names]
+ * @property {boolean} [geojson]
+ * @property {{time: string, text: string}[]} [annotations] Oldest first.
  */
 
 /** @typedef {{partition: number, owned: boolean, lag: number | null, watermark: string | null, idle: boolean, counted: number, late: number, rejected: Record<string, number>, wait: string | null}} PartitionStatus */

@@ -31,6 +31,7 @@ import { FONT, ticksOf, tickTimeText, widthOf } from "./ticks.js";
  * @property {boolean[]} [hatched] Bars of too few reports to be shown.
  * @property {Column[]} [columns] Steps that are marked as a whole.
  * @property {Whisker[]} [across] Horizontal whiskers.
+ * @property {number[]} [notes] Times at which something happened.
  * @property {number} height Pixels.
  * @property {string} xTitle Without one there is no axis: it is that of the chart below.
  * @property {string} yTitle

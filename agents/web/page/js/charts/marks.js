@@ -46,8 +46,26 @@ export function drawMarks(plot, chart) {
   }
   drawWhiskers(pen, across, frame);
   drawLabels(pen, chart, frame);
+  drawNotes(pen, chart.notes ?? [], frame);
   pen.fillStyle = colour("faint");
   pen.fillText(fitted(chart.yTitle, frame.right - 4), 4, top - (chart.columns ? 20 : 12));
+  pen.restore();
+}
+
+/**
+ * @param {CanvasRenderingContext2D} pen
+ * @param {number[]} times
+ * @param {Frame} frame
+ */
+function drawNotes(pen, times, { atX, left, right, top, bottom }) {
+  pen.save();
+  pen.strokeStyle = pen.fillStyle = colour("ink");
+  pen.setLineDash(DASHED);
+  pen.textAlign = "center";
+  for (const at of times.map(atX).filter((x) => x >= left && x <= right)) {
+    pen.strokeRect(at, top, 0, bottom - top);
+    pen.fillText("◆", at, top);
+  }
   pen.restore();
 }
 

@@ -4,11 +4,13 @@ import { askedFirst, headersFor, token } from "../api.js";
 import { addressOf } from "../choices.js";
 import { element, say } from "../dom.js";
 import { periodName } from "../periods.js";
+import { cardOf } from "./card.js";
 import { CLOSE, onKeys } from "./keys.js";
 import { colour } from "../theme.js";
 import { csvOf, shownLines } from "../views/time-file.js";
 
 const SAID_MS = 3000;
+const MOST_ROWS = 12; // Of a table on a card.
 
 /** @type {Partial<Record<import("../choices.js").Name, string>>} What the address may leave open. */
 let here = {};
@@ -85,24 +87,55 @@ function fileName() {
   return `${decodeURIComponent(path.split("/")[2])}-${start.replaceAll(":", "")}`;
 }
 
-/** @param {"csv" | "json"} format */
-async function saveDocument(format) {
-  if (here.view === "time") {
+/** @param {"csv" | "json"} format @param {"estimate" | "change"} [what] */
+async function saveDocument(format, what = "estimate") {
+  if (what === "estimate" && here.view === "time") {
     const lines = shownLines();
     const text = format === "csv" ? csvOf(lines) : JSON.stringify(lines, null, 1);
     const type = format === "csv" ? "text/csv" : "application/json";
     save(new Blob([text], { type }), `${fileName()}-lines.${format}`);
     return;
   }
-  const answer = await fetch(`${askedFirst()}&format=${format}`, { headers: headersFor(token()) });
-  if (answer.ok) save(await answer.blob(), `${fileName()}.${format}`);
+  const path = `${askedFirst(what)}&format=${format}`;
+  const answer = await fetch(path, { headers: headersFor(token()) });
+  const name = what === "change" ? `${fileName()}-change` : fileName();
+  if (answer.ok) save(await answer.blob(), `${name}.${format}`);
+}
+
+/** @returns {HTMLCanvasElement[]} The pictures of the current view. */
+const pictures = () =>
+  /** @type {HTMLCanvasElement[]} */ ([
+    ...document.querySelectorAll(":is(.chart-host, #map-frame) canvas"),
+  ]).filter((canvas) => canvas.offsetParent);
+
+/** Save what is shown as a picture that says of when it is, and how sure. */
+function saveCard() {
+  const view = element(here.view ?? "");
+  /** @param {HTMLElement} row */
+  const cellsOf = (row) =>
+    [...row.querySelectorAll("th, td:not(.chart, .more)")].map((cell) =>
+      /** @type {HTMLElement} */ (cell).innerText.trim(),
+    );
+  const all = pictures();
+  const rows = all.length ? [] : [...view.querySelectorAll("table tr")].slice(0, 1 + MOST_ROWS);
+  const said = [...view.querySelectorAll("p:is(.sentence, .promise)")]
+    .map((one) => /** @type {HTMLElement} */ (one).innerText)
+    .filter(Boolean);
+  const period = `${element("state").innerText}: ${element("state-words").innerText}`;
+  const reports = `${element("n").innerText} reports`;
+  const text = cardOf({
+    title: document.title.replace(" · ldpstream", ""),
+    paragraphs: [`${period}, ${reports}`, ...said],
+    link: address(),
+    rows: rows.map((row) => cellsOf(/** @type {HTMLElement} */ (row))),
+    pictures: all,
+  });
+  save(new Blob([text], { type: "image/svg+xml" }), `${fileName()}.svg`);
 }
 
 /** Save the pictures of the current view, one below the other. */
 function savePicture() {
-  const all = /** @type {HTMLCanvasElement[]} */ ([
-    ...document.querySelectorAll(":is(.chart-host, #map-frame) canvas"),
-  ]).filter((canvas) => canvas.offsetParent);
+  const all = pictures();
   const whole = document.createElement("canvas");
   whole.width = Math.max(...all.map(({ width }) => width));
   whole.height = all.reduce((sum, { height }) => sum + height, 0);
@@ -128,6 +161,8 @@ export function startSharing() {
   element("save-csv").addEventListener("click", () => void saveDocument("csv"));
   element("save-json").addEventListener("click", () => void saveDocument("json"));
   element("save-png").addEventListener("click", savePicture);
+  element("save-card").addEventListener("click", saveCard);
+  element("save-change").addEventListener("click", () => void saveDocument("csv", "change"));
 }
 
 /** Until something is drawn, the address is all that can be handed on. */
@@ -150,5 +185,6 @@ export function offerSharing({ collection, window, compared }, view) {
   };
   element("commands").hidden = view === "time" || !askedFirst();
   element("downloads").hidden = view === "time" ? shownLines().length === 0 : !askedFirst();
+  element("save-change").hidden = !compared || !askedFirst("change");
   element("save-png").hidden = !["map", "cumulative", "time"].includes(view);
 }

@@ -141,6 +141,7 @@ function panelsOf({ collection, windows, parts, estimates, series }) {
     step,
     wide,
     zone: collection.window.timezone,
+    notes: (collection.annotations ?? []).map(({ time }) => Date.parse(time) / 1000),
     final: windows.map(({ final }) => final),
     columns: windows.flatMap((one, at) => columnOf(one, x[at], wide[at], estimates[at])),
   };
