@@ -6,7 +6,7 @@ it: `h_w(y) = mean + step sum_(x supported by y) u_x`. This is without bias for 
 whole block is exact, and values have less noise than by the decoder of `DesignDecoder`.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Final
 
@@ -134,10 +134,15 @@ class CentredDecoder(DesignDecoder):
             values = by_block[ends[here][:, None] - size + np.arange(size)]
             self._places[kind] = reports, values
 
-    def _of_values(self, table: Callable[[CentredDesign], Floats], at: slice | Integers) -> Floats:
-        """Return entries of the kinds' tables `(.., s)` for values of their blocks, `(.., q)`."""
-        joined = np.concatenate([table(design) for design in self._centred], axis=-1)
-        return np.asarray(joined[..., self._row[at]])
+    @cached_property
+    def _ends(self) -> Floats:
+        """The `CentredDesign.ends` of all kinds, `(2, rows)`."""
+        return np.concatenate([design.ends for design in self._centred], axis=1)
+
+    @cached_property
+    def _noise(self) -> Floats:
+        """The `CentredDesign.noise` of all kinds, `(3, rows)`."""
+        return np.concatenate([design.noise for design in self._centred], axis=1)
 
     def decode(self, weights: Floats) -> Floats:
         decoded: Floats = super().decode(weights)
@@ -185,13 +190,13 @@ class CentredDecoder(DesignDecoder):
         shares = decoded.shares - self._moved_totals(statistic)
         single = super().single_values(Decoded(statistic, shares, decoded.reports), at)
         moments = single.second_moments + self._moved_moments(statistic)[at]
-        least, largest = self._of_values(lambda design: design.ends, at)
+        least, largest = self._ends[:, self._row[at]]
         at_value, *extremes = self.noise_levels(at)
         quietest, noisiest = np.minimum(at_value, extremes[0]), np.maximum(at_value, extremes[1])
         return SingleValues(moments, least, largest, quietest, noisiest)
 
     def extremes(self) -> tuple[Floats, Floats]:
-        least, largest = self._of_values(lambda design: design.ends, slice(None))
+        least, largest = self._ends[:, self._row]
         return least, largest
 
     def noise_extremes(self) -> tuple[Floats, Floats]:
@@ -199,7 +204,7 @@ class CentredDecoder(DesignDecoder):
         return np.minimum(at_value, least), np.maximum(at_value, largest)
 
     def noise_levels(self, at: slice | Integers) -> tuple[Floats, Floats, Floats]:
-        at_value, least, largest = self._of_values(lambda design: design.noise, at)
+        at_value, least, largest = self._noise[:, self._row[at]]
         return at_value, least, largest
 
     def uniform_moments(self, at: slice | Integers) -> Floats:

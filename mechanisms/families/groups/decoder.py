@@ -11,6 +11,9 @@ report of that group. Over these `h'` has the mean `B = sum_g pi_g mean_(x in g)
 `Z` being the mean of `h^2` over the blanket.
 """
 
+from functools import cached_property
+from typing import Final
+
 import numpy as np
 
 from ldpstream.mechanisms.base.arrays import Floats, Indices, Integers
@@ -27,6 +30,9 @@ from ldpstream.mechanisms.interface.decoder import (
 )
 from ldpstream.mechanisms.interface.symbols import CountDecoder, remove_rounding
 
+_KEPT: Final = 1 << 16
+"""Up to this many values, what bounds need of each without reports is computed once."""
+
 
 class BlanketDecoder(Decoder):
     """What `h` is made of in all forms of reports.
@@ -40,12 +46,12 @@ class BlanketDecoder(Decoder):
     ) -> None:
         self._inner, self._groups, self._blanket = inner, groups, blanket
         self._tau, self._odds = tau, (1.0 - tau) / tau
+        self._group_shift: Floats = -self._odds * blanket / groups.sizes
         self.scratch = inner.scratch + 2.0
 
     def _shift(self, at: slice | Integers) -> Floats:
         """Return `c` of single values."""
-        group = self._groups.of_value[at]
-        shift: Floats = -self._odds * self._blanket[group] / self._groups.sizes[group]
+        shift: Floats = self._group_shift[self._groups.of_value[at]]
         return shift
 
     def _means(self, weights: Floats) -> Floats:
@@ -68,15 +74,33 @@ class BlanketDecoder(Decoder):
         return self.single_values(decoded, slice(None)).second_moments
 
     def single_values(self, decoded: Decoded, at: slice | Integers) -> SingleValues:
-        inner, tau, shift = self._inner, self._tau, self._shift(at)
+        inner, tau = self._inner, self._tau
+        kept = None if self._kept is None else self._kept[:, at]
+        shift = self._shift(at) if kept is None else kept[0]
         n, shares = int(decoded.reports.sum()), decoded.shares[at]
         of_inner = np.zeros(decoded.shares.size)
         of_inner[at] = (shares - shift * n) * tau
         reports = inner.group_reports(decoded.statistic)
         single = inner.single_values(Decoded(decoded.statistic, of_inner, reports), at)
         moments = single.second_moments / tau**2 + (2.0 * shares - shift * n) * shift
-        ends = self._ends(single.least, single.largest, shift)
-        return SingleValues(moments, *ends, *self._noise_levels(at))
+        if kept is None:
+            kept = self._without_reports(at, single.least, single.largest)
+        return SingleValues(moments, *kept[1:])
+
+    @cached_property
+    def _kept(self) -> Floats | None:
+        """What single values have without reports, if all of it is computed only once."""
+        if self._groups.size > _KEPT:
+            return None
+        return self._without_reports(slice(None), *self._inner.extremes())
+
+    def _without_reports(self, at: slice | Integers, least: Floats, largest: Floats) -> Floats:
+        """Return the shift, the extremes and those of the noise of values: `(5, q)`.
+
+        `least` and `largest` are the extremes of the values among the reports of their groups.
+        """
+        shift = self._shift(at)
+        return np.stack([shift, *self._ends(least, largest, shift), *self._noise_levels(at)])
 
     def _ends(self, least: Floats, largest: Floats, shift: Floats) -> tuple[Floats, Floats]:
         """Return the extremes of values, from those among the reports of their groups."""
