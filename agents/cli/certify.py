@@ -1,12 +1,13 @@
 """`ldpstream certify`: what the mechanisms leak, proved in exact arithmetic."""
 
+import csv
 import json
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import click
 
-from ldpstream.agents.cli.region import draw_region, error_region
 from ldpstream.agents.cli.terminal.common import (
     config_option,
     load,
@@ -16,12 +17,14 @@ from ldpstream.agents.cli.terminal.common import (
 )
 from ldpstream.agents.cli.terminal.errors import FAILED, Refused
 from ldpstream.agents.cli.terminal.parameters import Real, Whole
-from ldpstream.agents.cli.terminal.picture import check_picture
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.config.privacy.certificate import certify_collection
 from ldpstream.agents.config.privacy.over_time import charges
 from ldpstream.agents.config.privacy.statement import DELTA, central
-from ldpstream.mechanisms.base.canonical import Json
+from ldpstream.mechanisms.base.canonical import Json, json_number
+from ldpstream.mechanisms.base.errors import ValueOutsideDomainError
+from ldpstream.mechanisms.base.lazy import brought
+from ldpstream.mechanisms.channels.error_region import ErrorRegion, channel_boundary
 from ldpstream.mechanisms.exact.dyadic import float_above
 from ldpstream.mechanisms.ledger.spread import MAX_SPREAD_WINDOWS
 
@@ -171,3 +174,77 @@ def _windows(collection: CollectionConfig, windows: int) -> Json:
 def _bounds(ends: tuple[float, float], exact: bool) -> dict[str, float]:
     low, high = ends
     return {"low": low, "high": high} if exact else {"high": high}
+
+
+# --- errors of tests between two values ----------------------------------------------------------
+
+
+def check_picture(plot: str) -> None:
+    """Refuse a picture that cannot be drawn."""
+    if Path(plot).suffix.lower() != ".png":
+        raise Refused(f"--plot: expected a file that ends in .png, got {plot}")
+    if find_spec("matplotlib") is None:
+        raise Refused(f"--plot: expected {brought('matplotlib', 'plots')}")
+
+
+def error_region(collection: CollectionConfig, pair: tuple[str, str]) -> dict[str, Any]:
+    """Return the region that the policy leaves to tests of a pair of labels, as CSV writes them.
+
+    `boundary` are the best tests of the realised channel; it is null for a channel that is too
+    large to list. A channel keeps the policy at the pair iff all of them are `inside`.
+
+    Raises:
+        Refused: naming the label that is not in the domain.
+    """
+    domain, mechanism = collection.spec.domain, collection.spec.mechanism
+    try:
+        value, other = domain.parse_columns(list(csv.reader(pair))).tolist()
+    except ValueOutsideDomainError as error:
+        raise Refused(f"--pair: expected {error.expected}, got {pair[error.position]}") from None
+    if value == other:
+        raise Refused(f"--pair: expected two different values, got {pair[0]} twice")
+    region = ErrorRegion.of(mechanism.policy, value, other)
+    document: dict[str, Any] = {
+        "value": domain.label(value),
+        "other": domain.label(other),
+        "budgets": [
+            json_number(float("inf") if budget is None else float(budget))
+            for budget in (region.forward, region.backward)
+        ],
+        "corner": list(region.corner()),
+        "boundary": None,
+    }
+    try:
+        boundary = channel_boundary(mechanism.channel(), value, other)
+    except ValueError as error:
+        return document | {"why": str(error)}
+    document["boundary"] = [[float(alarm), float(missed)] for alarm, missed in boundary]
+    return document | {"inside": region.first_outside(boundary) is None}
+
+
+def draw_region(document: dict[str, Any], file: Path) -> None:
+    """Draw a region as a PNG, with the channel's best tests where they are known.
+
+    Raises:
+        Refused: where the file cannot be written.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(5.4, 5.4), layout="constrained")
+    axes = figure.subplots()
+    lower = [(0.0, 1.0), tuple(document["corner"]), (1.0, 0.0)]
+    upper = [(1.0 - alarm, 1.0 - missed) for alarm, missed in lower]
+    axes.fill(*zip(*lower, *upper[::-1], strict=True), color="#cfe0f3", label="the policy allows")
+    if document["boundary"] is not None:
+        alarms, misses = zip(*document["boundary"], strict=True)
+        axes.plot(alarms, misses, marker="s", color="#15803d", label="best tests of the channel")
+    axes.plot([0, 1], [1, 0], color="0.5", linestyle=":", label="guessing")
+    axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
+    value, other = document["value"], document["other"]
+    axes.set_xlabel(f"$P_{{FA}}$: the test says {value}, it is {other}")
+    axes.set_ylabel(f"$P_{{MD}}$: the test says {other}, it is {value}")
+    axes.legend(loc="upper right")
+    try:
+        figure.savefig(file, dpi=150)
+    except OSError as error:
+        raise Refused(f"--plot: cannot write {file}: {error.strerror or error}") from error

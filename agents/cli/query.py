@@ -1,5 +1,6 @@
 """`ldpstream query`: print windows of a running worker, as tables, CSV or JSON."""
 
+import asyncio
 from typing import Any
 
 import click
@@ -76,7 +77,11 @@ def query(
 
         parameters = query_parameters(options)
         parameters |= {} if fingerprint is None else {"fingerprint": [fingerprint]}
-        print_change(url, name, token, span=span, compared=compare, form=form, options=parameters)
+        asyncio.run(
+            print_change(
+                url, name, token, span=span, compared=compare, form=form, options=parameters
+            )
+        )
         return
     from ldpstream.agents.cli.terminal.windows import WindowSelection, print_windows
 
@@ -88,4 +93,4 @@ def query(
         fingerprint=fingerprint,
         form=form,
     )
-    print_windows(url, name, token, selection, query_parameters(options))
+    asyncio.run(print_windows(url, name, token, selection, query_parameters(options)))

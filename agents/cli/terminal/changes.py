@@ -1,6 +1,5 @@
 """What changed between two spans, as `ldpstream query --compare` prints it."""
 
-import asyncio
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
@@ -22,7 +21,7 @@ from ldpstream.mechanisms.base.times import format_time, parse_duration, parse_t
 _COLUMNS: Final = ("name", "before", "after", "change", "low", "high", "told")
 
 
-def print_change(
+async def print_change(
     url: str,
     name: str,
     token: str | None,
@@ -38,18 +37,6 @@ def print_change(
         Refused, Failed: as `connect`.
         Refused: where `compared` is neither "before", a duration, nor two times.
     """
-    asyncio.run(_print(url, name, token, span, compared, form, options))
-
-
-async def _print(
-    url: str,
-    name: str,
-    token: str | None,
-    span: tuple[str, str] | None,
-    compared: str,
-    form: Form,
-    options: Mapping[str, Sequence[str]],
-) -> None:
     async with connect(url, token=token) as worker:
         parameters = [(word, text) for word, texts in options.items() for text in texts]
         parameters += await _spans(worker, name, span, compared)

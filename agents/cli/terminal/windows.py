@@ -1,6 +1,5 @@
 """Windows of a running worker, as `ldpstream query` prints them."""
 
-import asyncio
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,7 +34,7 @@ class WindowSelection:
     form: Form
 
 
-def print_windows(
+async def print_windows(
     url: str,
     name: str,
     token: str | None,
@@ -48,16 +47,6 @@ def print_windows(
         Refused, Failed: as `connect`.
         Failed: where there is no such window.
     """
-    asyncio.run(_print(url, name, token, selection, options))
-
-
-async def _print(
-    url: str,
-    name: str,
-    token: str | None,
-    selection: WindowSelection,
-    options: Mapping[str, Sequence[str]],
-) -> None:
     async with connect(url, token=token) as worker:
         collection = await worker.collection(name)
         parameters = [(word, text) for word, texts in options.items() for text in texts]
