@@ -30,7 +30,6 @@ _TOGETHER: Final = 1_000
     metavar="FILE.parquet",
     help="Keep one row per entry in a file. Without it, documents are printed, one per line.",
 )
-@click.option("--follow", is_flag=True, help="Keep storing windows as they become final.")
 @click.option(
     "--size",
     metavar="SIZE",
@@ -38,7 +37,7 @@ _TOGETHER: Final = 1_000
     "default those of the configured size.",
 )
 @click.argument("name")
-def finals(config_file: str, name: str, *, to: str | None, follow: bool, size: str | None) -> None:
+def finals(config_file: str, name: str, *, to: str | None, size: str | None) -> None:
     """Store the documents of final windows from the estimates topic of collection NAME.
 
     Reads all that the topic still holds each time, of one size. Rows of the same windows in the
@@ -49,7 +48,7 @@ def finals(config_file: str, name: str, *, to: str | None, follow: bool, size: s
         if to is not None:
             check_target(to)
         stored = broker.run(
-            _store_all(config.kafka, collection, to, follow=follow, size=size),
+            _store_all(config.kafka, collection, to, size=size),
             config.kafka,
             config_file,
         )
@@ -66,7 +65,6 @@ async def _store_all(
     collection: CollectionConfig,
     to: str | None,
     *,
-    follow: bool,
     size: str | None,
 ) -> int:
     topic, label = collection.topics.estimates, size or collection.window.identity.label
@@ -77,7 +75,7 @@ async def _store_all(
     windows, sizes = set(), {label}
     async with broker.reader(kafka) as reader:
         partitions = [TopicPartition(topic, p) for p in range(states[topic].partitions)]
-        async for batch in _finals(reader, partitions, follow=follow):
+        async for batch in _finals(reader, partitions):
             for other in sorted({_size(document) for document in batch} - sizes):
                 sizes.add(other)
                 click.echo(
@@ -104,9 +102,9 @@ def _store(documents: Sequence[EstimateDocument], to: str) -> None:
 
 
 async def _finals(
-    reader: AIOKafkaConsumer, partitions: list[TopicPartition], *, follow: bool
+    reader: AIOKafkaConsumer, partitions: list[TopicPartition]
 ) -> AsyncIterator[list[EstimateDocument]]:
-    """Yield finals in the topic's order, up to its present end or, following, for ever."""
+    """Yield finals in the topic's order, up to its present end."""
     ends = await end_offsets(reader, partitions)
     await reader.seek_to_beginning(*partitions)
     batch: list[EstimateDocument] = []
@@ -115,7 +113,7 @@ async def _finals(
         if batch and (all(at_end) or len(batch) >= _TOGETHER):
             yield batch
             batch = []
-        if all(at_end) and not follow:
+        if all(at_end):
             return
         for records in (await reader.getmany(timeout_ms=_POLL_MS)).values():
             parsed = [_parse(record) for record in records]
