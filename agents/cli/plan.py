@@ -104,8 +104,8 @@ def plan(
 ) -> None:
     """Compare all mechanisms that satisfy the policy of collection NAME, before any report.
 
-    Predicts the standard errors of its ranges, quantiles and values, and the cost of a report, of
-    the state and of decoding. Errors are those of the estimators that would run, untuned.
+    Predicts the standard errors of its ranges, quantiles and values, and the cost of a report and
+    of the state. Errors are those of the estimators that would run, untuned.
     """
     if options["channel_file"] is not None and options["search_seconds"] == 0.0:
         raise Refused("--search: expected some seconds with --optimise, got 0")

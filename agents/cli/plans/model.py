@@ -1,7 +1,7 @@
 """The plan document: what `ldpstream plan --json` prints.
 
 Errors are standard errors of shares at the document's number of respondents, for both estimands.
-They are predicted exactly for the expected (design) shares; only `decode_ms` is measured.
+They are predicted exactly for the expected (design) shares.
 """
 
 from typing import Literal

@@ -44,10 +44,7 @@ def show_plan(
     queries = _queries(document, ends)
     if queries.row_count:
         console.print(queries)
-    exact = (
-        "* is the configured one; decode was measured in this run, ~ is from a fixed sample; "
-        "everything else is exact"
-    )
+    exact = "* is the configured one; ~ is from a fixed sample; everything else is exact"
     bins = document.bins
     wanted = (
         f"bins: {bins.recommended} and epsilon = {bins.epsilon:.3g} are recommended for "
@@ -87,7 +84,7 @@ def _mechanisms(document: PlanDocument) -> Table:
     wide = document.wanted_width
     needs = "n for 1%" if wide is None else f"n for width {wide:g}"
     errors = "epsilon", "error", "width", "of best", *optimum, needs, "a value", "a range"
-    for column in (*errors, "TV at most", "information", "bits", "message", "state", "decode"):
+    for column in (*errors, "TV at most", "information", "bits", "message", "state"):
         table.add_column(column, justify="right")
     for one in document.mechanisms:
         # The distance of two distributions is at most 1.
@@ -107,7 +104,6 @@ def _mechanisms(document: PlanDocument) -> Table:
             f"{one.cost.report_bits:,}",
             f"{one.cost.message_bytes:,} B",
             _bytes(one.cost.state_bytes),
-            f"{one.cost.decode_ms:.3g} ms",
         )
     return table
 

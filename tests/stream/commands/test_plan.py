@@ -50,7 +50,6 @@ def test_the_document_is_as_described_and_best_first(tmp_path: Path, name: str):
         assert one["cost"]["report_bits"] <= 8 * one["cost"]["report_bytes"]
         assert one["cost"]["message_bytes"] == 24 + one["cost"]["report_bytes"] + token_bytes
         assert one["cost"]["state_bytes"] == 8 * one["cost"]["statistic"]
-        assert one["cost"]["decode_ms"] > 0
 
 
 def test_errors_are_the_estimators_own_for_this_number_of_respondents(tmp_path: Path):
