@@ -206,13 +206,6 @@ def test_open_windows_share_the_room_for_tokens(grace_ms: int, most: int):
     assert cluster.head().n == 9 * most
 
 
-def test_a_repeat_moves_no_watermark():
-    cluster = Cluster(CONTEXT, partitions=2, now_ms=START_MS)
-    cluster.produce(0, frame((START_MS, 1, 2)), frame((START_MS + 400, 1, 2)))
-    cluster.ingest(0)
-    assert cluster.part().work.clock == START_MS
-
-
 def test_partitions_that_the_spec_does_not_know_have_no_reports():
     cluster = Cluster(CONTEXT, partitions=3, now_ms=START_MS)
     cluster.step()
