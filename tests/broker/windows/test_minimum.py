@@ -31,10 +31,6 @@ _OPEN: Final = f"start={START_MS // 3_600_000 * 3_600_000}"
 _PATH: Final = f"/estimate?{_OPEN}&end={START_MS // 3_600_000 * 3_600_000 + 3_600_000}"
 
 
-def lab_of(running: Broker, folder: Path, table: str = _TABLE) -> Lab:
-    return Lab(running, folder, collections={"city": table})
-
-
 async def in_one_frame(lab: Lab) -> None:
     async with lab.producer() as producer:
         frame = lab.frame(_N, first_ms=START_MS, last_ms=START_MS)
@@ -120,8 +116,8 @@ async def test_all_but_twice_the_minimum_of_a_burst_is_shown(
             await burst(lab)
             second[name] = await shown(worker, name, of=2 * _N)
             assert second[name]["n"] - first[name]["n"] >= _MINIMUM
-        assert worker.terminate() == 0
-    # A restart withholds nothing, and the next owner goes on.
+        worker.process.kill()
+    # What was shown stays shown, and the next owner goes on.
     with whole.worker() as worker:
         for lab, burst in zip(labs, BURSTS, strict=True):
             name = lab.collection.name
@@ -129,14 +125,3 @@ async def test_all_but_twice_the_minimum_of_a_burst_is_shown(
             assert again["n"] == second[name]["n"]
             await burst(lab)
             await shown(worker, name, of=3 * _N)
-
-
-async def test_a_killed_worker_withholds_nothing(running: Broker, tmp_path: Path) -> None:
-    lab = lab_of(running, tmp_path)
-    with lab.worker() as first, lab.worker() as second:
-        await in_many_frames(lab)
-        before = await shown(first, of=_N)
-        first.process.kill()
-        assert (await shown(second, of=_N))["n"] == before["n"]
-        await in_one_frame(lab)
-        await shown(second, of=2 * _N)
