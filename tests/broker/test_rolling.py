@@ -148,17 +148,23 @@ async def test_collections_come_change_and_go(running: Broker, tmp_path: Path) -
             assert worker.terminate() == 0
 
 
-async def test_partitions_are_added_while_reports_flow(running: Broker, tmp_path: Path) -> None:
-    lab, said = Lab(running, tmp_path, partitions=2), tmp_path / "said"
+async def test_partitions_are_added_while_reports_of_two_specs_flow(
+    running: Broker, tmp_path: Path
+) -> None:
+    old, said = Lab(running, tmp_path, partitions=2), tmp_path / "said"
+    new = old.changed("new.toml", *CHANGED)
     path = "/api/collections/trips/status"
+    specs = [one.collection.spec.fingerprint.hex() for one in (old, new)]
+    paths = ["/metrics", "/api/collections", "/api/collections/trips", "/healthz"]
+    paths += [f"{path}?fingerprint={one}" for one in specs]
     with fleet() as workers, said.open("wb") as stream:
-        await start(workers, lab, stderr=stream)
-        await start(workers, lab)
-        async with lab.producer() as producer:
-            flow = Flow(producer, [lab])
+        await start(workers, new, stderr=stream)
+        await start(workers, new)
+        async with new.producer() as producer:
+            flow = Flow(producer, [old, new])
             async with flow.run():
                 await asyncio.sleep(1)
-                await lab.add_partitions(4)
+                await new.add_partitions(4)
                 await producer.client.force_metadata_update()
                 flow.partitions = 4
                 # Nothing is late in the new partitions: no window closed before they were counted.
@@ -167,50 +173,23 @@ async def test_partitions_are_added_while_reports_flow(running: Broker, tmp_path
                 known = counted(workers[1])
                 await eventually(lambda: counted(workers[1]) > known + 100, what="counting")
                 await eventually(lambda: workers[1].status("/readyz") == 503)
+                assert [workers[1].status(one) for one in paths] == [200] * len(paths)
                 await eventually(lambda: GROWN in str(workers[1].get(path)["problems"]), what=GROWN)
                 answer = workers[1].get(path)
                 assert (answer["stopped"], answer["ready"]) == (False, True)
                 assert await asyncio.to_thread(workers[0].terminate) == 0
-                newest = await replace(workers, lab)
+                newest = await replace(workers, new)
                 # Whoever owns partition 0: the next one is restarted once this one is ready.
                 await eventually(lambda: newest.status("/readyz") == 200)
-                newest = await replace(workers, lab)
+                newest = await replace(workers, new)
                 await asyncio.sleep(0.5)
-            await lab.close(flow.end_ms)
-        await lab.check_exact()
-        assert sum(head.late for head in await lab.heads()) == 0
+            await new.close(flow.end_ms)
+        for lab in (old, new):
+            await lab.check_exact()
+            assert sum(head.late for head in await lab.heads()) == 0
         await eventually(lambda: all(p["counted"] > 0 for p in newest.get(path)["partitions"]))
         assert len(newest.get(path)["partitions"]) == 4
         await eventually(lambda: newest.metrics("ldpstream_problems") == 0, what="no problem")
         for worker in workers:
             assert worker.terminate() == 0
             assert worker.errors() == ""
-
-
-async def test_partitions_are_added_while_another_spec_is_accepted(
-    running: Broker, tmp_path: Path
-) -> None:
-    old = Lab(running, tmp_path, partitions=2)
-    new = old.changed("new.toml", *CHANGED)
-    specs = [one.collection.spec.fingerprint.hex() for one in (old, new)]
-    paths = ["/metrics", "/api/collections", "/api/collections/trips", "/healthz"]
-    paths += [f"/api/collections/trips/status?fingerprint={one}" for one in specs]
-    with fleet() as workers:
-        worker = await start(workers, new)
-        async with new.producer() as producer:
-            flow = Flow(producer, [old, new])
-            async with flow.run():
-                await asyncio.sleep(1)
-                await new.add_partitions(3)
-                await producer.client.force_metadata_update()
-                flow.partitions = 3
-                await eventually(lambda: worker.status("/readyz") == 503)
-                assert [worker.status(path) for path in paths] == [200] * len(paths)
-                newest = await replace(workers, new)
-                await asyncio.sleep(0.5)
-            await new.close(flow.end_ms)
-        await old.check_exact()
-        await new.check_exact()
-        await eventually(lambda: newest.metrics("ldpstream_problems") == 0, what="no problem")
-        assert newest.terminate() == 0
-        assert newest.errors() == ""
