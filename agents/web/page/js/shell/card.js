@@ -52,7 +52,10 @@ function wrapped(text, font) {
 /** @param {Card} card @returns {string} */
 export function cardOf({ title, paragraphs, link, rows, pictures }) {
   const card = part("svg", { width: WIDTH, "font-family": FAMILY, role: "img" });
-  card.append(part("title", {}, title), part("rect", { width: "100%", height: "100%", fill: "#fff" }));
+  card.append(
+    part("title", {}, title),
+    part("rect", { width: "100%", height: "100%", fill: "#fff" }),
+  );
   let y = MARGIN;
   /** @param {string} text @param {number} size @param {string} fill @param {number} weight */
   const write = (text, size, fill, weight = 400) => {
