@@ -10,20 +10,19 @@ import re
 import sys
 from collections.abc import Iterator
 from functools import partial
-from html import escape
 from importlib import import_module
 from pathlib import Path
 from textwrap import dedent
 from typing import Any, Final, cast, get_type_hints
 
-import click
+import commands
 from prometheus_client import CollectorRegistry
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from ldpstream import __version__
 from ldpstream.agents.cli.configuration import page
-from ldpstream.agents.cli.main import COMMANDS, find_command
+from ldpstream.agents.cli.main import COMMANDS
 from ldpstream.agents.document.model import EstimateDocument
 from ldpstream.agents.edge.gateway_app import GatewayMetrics
 from ldpstream.agents.engine.gauges import PipelineCollector
@@ -31,8 +30,6 @@ from ldpstream.agents.engine.metrics import Metrics
 from ldpstream.mechanisms.base.canonical import Json
 
 COLUMNS: Final = 100
-RECORDED: Final = Path(__file__).parents[1] / "tests" / "mistakes" / "mistakes.md"
-"""What `python -m tests.mistakes` prints; its test compares the two."""
 _PATH: Final = re.compile(r"\b(?:[a-z_]\w*\.)+(?=[A-Za-z])")
 """The modules before a type's name."""
 GROUPS: Final = {
@@ -115,30 +112,6 @@ far above the rest is a slow clock or a queue. Times are cut to `precision`, so 
 by up to that.
 """
 """What follows those of a worker."""
-
-
-def commands() -> str:
-    """Return the page of all commands, in the order of use."""
-    lines = [f"# Every command of ldpstream {__version__}", "", "As `--help` prints them.", ""]
-    for name in COMMANDS:
-        command = find_command(name)
-        context = click.Context(command, info_name=f"ldpstream {name}", terminal_width=COLUMNS)
-        context.help_option_names = ["-h", "--help"]
-        usage = command.get_usage(context).removeprefix("Usage: ")
-        records = [one.get_help_record(context) for one in command.get_params(context)]
-        lines += [f"## {name}", "", *_fenced(usage, "text"), ""]
-        lines += [markdown(inspect.cleandoc(command.help or "")), "", "| option | |", "|---|---|"]
-        lines += [
-            f"| {_code(option)} | {markdown(' '.join(said.split()))} |"
-            for option, said in filter(None, records)
-        ]
-        lines.append("")
-    return "\n".join(lines)
-
-
-def _code(text: str) -> str:
-    """Return code for the cell of a table, whose bars are none of the table's."""
-    return f"<code>{escape(text).replace('|', '&#124;')}</code>"
 
 
 def names() -> str:
@@ -328,7 +301,7 @@ def _families(collectors: list[Collector]) -> Iterator[tuple[Metric, tuple[str, 
 
 def mistakes() -> str:
     """Return the page of mistakes and their messages."""
-    return RECORDED.read_text("utf-8")
+    return commands.RECORDED.read_text("utf-8")
 
 
 def documents() -> str:
@@ -364,7 +337,11 @@ def _typed(schema: dict[str, Any]) -> str:
 
 PAGES: Final = {
     "docs/reference/documents.md": documents,
-    "docs/reference/commands.md": commands,
+    "docs/reference/commands.md": commands.overview,
+    **{
+        f"docs/reference/commands/{name}.md": partial(commands.command, name, markdown)
+        for name in COMMANDS
+    },
     "docs/reference/names.md": names,
     **{f"docs/reference/python/{page}.md": partial(group, page) for page in GROUPS},
     "docs/reference/keys.md": page,

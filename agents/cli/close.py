@@ -39,11 +39,17 @@ TIME: Final = Parsed("time", _time)
 
 @click.command()
 @config_option
-@click.option("--until", type=TIME, required=True, metavar="TIME")
+@click.option(
+    "--until",
+    type=TIME,
+    required=True,
+    metavar="TIME",
+    help="The end of the last pane to close: RFC 3339, or epoch milliseconds.",
+)
 @click.option("--yes", is_flag=True, help="Do not ask, whatever expires.")
 @click.argument("name")
 def close(config_file: str, name: str, until: int, *, yes: bool) -> None:
-    """Close all panes up to TIME (RFC 3339, or epoch milliseconds).
+    """Close all panes up to TIME.
 
     It takes effect in each partition once everything produced until now has been read; reports for
     those panes are late from then on. The collection's clock advances to TIME, and windows that

@@ -33,7 +33,9 @@ from ldpstream.mechanisms.domains.attributes import Attributes
     metavar="N",
     help="End after this many seconds; otherwise run until Ctrl-C or SIGTERM.",
 )
-@click.option("--seed", type=Whole(0), default=1, show_default=True, metavar="N")
+@click.option(
+    "--seed", type=Whole(0), default=1, show_default=True, metavar="N", help="Seed of the values."
+)
 @click.argument("name")
 def simulate(
     config_file: str, name: str, *, rate: int, batch: int, seconds: float | None, seed: int

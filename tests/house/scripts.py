@@ -1,6 +1,7 @@
 """The programs of `.ci`, which are in no package."""
 
 import importlib.util
+import sys
 from types import ModuleType
 
 from tests.house.rooms import ROOT
@@ -12,5 +13,10 @@ def script(name: str) -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    # They import each other as they do where one of them is run.
+    sys.path.insert(0, str(ROOT / ".ci"))
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(ROOT / ".ci"))
     return module

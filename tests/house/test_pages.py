@@ -229,15 +229,34 @@ def test_the_site_has_every_page_once():
     assert sorted(listed) == sorted(there)
 
 
-def test_the_site_has_every_command_and_every_public_name(monkeypatch: pytest.MonkeyPatch):
+def test_every_command_has_a_page_with_an_example_that_a_test_executes():
+    made, commands = script("reference").PAGES, script("commands")
+    assert [*COMMANDS] == [name for name in COMMANDS if name in commands.RELATED]
+    listed = " ".join(commands.GROUPS.values()).split()
+    assert sorted(listed) == sorted(COMMANDS)
+    assert all(f"](commands/{name}.md)" in made["docs/reference/commands.md"]() for name in listed)
+    for name in COMMANDS:
+        page = made[f"docs/reference/commands/{name}.md"]()
+        headings = re.findall("^## (.+)$", page, re.MULTILINE)
+        assert headings == ["Example", "Options", "Errors", "See also"]
+        for parameter in find_command(name).params:
+            if isinstance(parameter, click.Option):
+                assert all(option in page for option in parameter.opts if option[:2] == "--")
+                assert parameter.help, (name, parameter.name)
+        place, _, heading = commands.RELATED[name].example.partition("#")
+        path = str(commands.source(place).relative_to(ROOT))
+        (of, *_) = [one for one in blocks(path) if one.code == commands.example(name)[0]]
+        assert of.place == f"{path}#{heading}"
+        # Of what takes hours or installs, a test runs the same with other settings.
+        run_by = {of.place, path} & RUN_BY.keys() or "tests/" in NOT_RUN.get(of.place, "")
+        assert run_by, f"{name}: no test executes {of.place}"
+        assert of.output.split() == commands.example(name)[1].split()
+
+
+def test_the_site_has_every_public_name(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("LDPSTREAM_READ_TOKEN", "of-nobody-else")
     made = {place: make() for place, make in script("reference").PAGES.items()}
-    commands = made["docs/reference/commands.md"]
     names = "\n".join(text for place, text in made.items() if "/python/" in place)
-    for name in COMMANDS:
-        assert f"\n## {name}\n" in commands
-        for parameter in find_command(name).params:
-            assert all(option in commands for option in parameter.opts if option.startswith("--"))
     described = re.findall("^## (.+)$", names, re.MULTILINE)
     assert len(described) == len(set(described))
     for module in {module for _, module, _ in script("reference").GROUPS.values()}:
