@@ -2,6 +2,10 @@
 
 import csv
 import json
+import shutil
+import textwrap
+from collections.abc import Iterator
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -18,9 +22,9 @@ from ldpstream.agents.cli.terminal.common import (
 from ldpstream.agents.cli.terminal.errors import FAILED, Refused
 from ldpstream.agents.cli.terminal.parameters import Real, Whole
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.config.privacy.certificate import certify_collection
 from ldpstream.agents.config.privacy.over_time import charges
-from ldpstream.agents.config.privacy.statement import DELTA, central
+from ldpstream.agents.config.privacy.statement import DELTA
+from ldpstream.agents.config.privacy.year import certificate_with_year, published
 from ldpstream.mechanisms.base.canonical import Json, json_number
 from ldpstream.mechanisms.base.errors import ValueOutsideDomainError
 from ldpstream.mechanisms.base.lazy import brought
@@ -34,6 +38,7 @@ from ldpstream.mechanisms.ledger.spread import MAX_SPREAD_WINDOWS
 @click.argument("name", required=False)
 @click.option(
     "--published",
+    "published_reports",
     type=Whole(min=1),
     metavar="N",
     help="Also bound what a report loses in published documents, which tell of at least N reports: "
@@ -53,6 +58,12 @@ from ldpstream.mechanisms.ledger.spread import MAX_SPREAD_WINDOWS
     help="Also bound what all reports of a device lose together in any T consecutive windows.",
 )
 @click.option(
+    "--year",
+    is_flag=True,
+    help="Print, in place of JSON, a page to sign for each: what all reports of 365 days tell, "
+    "in words.",
+)
+@click.option(
     "--pair",
     nargs=2,
     metavar="VALUE OTHER",
@@ -67,14 +78,16 @@ def certify(
     config_file: str,
     *,
     name: str | None,
-    published: int | None,
+    published_reports: int | None,
     delta: float,
     windows: int | None,
+    year: bool,
     **test: Any,
 ) -> None:
     """Print each collection's certificate (or that of NAME) as JSON; exit 1 if one fails.
 
-    The earlier specs that a collection still accepts follow, each under its own fingerprint.
+    The earlier specs that a collection still accepts follow, each under its own fingerprint. "year"
+    is what all reports of a device in 365 days tell, in words; --year prints it to be signed.
 
     With --windows, "charges" is the most reports (with hold: draws) that any T windows cost, and
     "exact" the loss that their budgets add up to. Where held reports are randomised again, the loss
@@ -85,15 +98,17 @@ def certify(
     policy allows at once, and "boundary" the errors of the mechanism's best tests.
     """
     _check_test(name, **test)
+    if year and (published_reports, windows, test["pair"]) != (None, None, None):
+        raise Refused("--year: expected no --published, --windows or --pair with it")
     config = load(config_file) if name is None else load_collection(config_file, name)[0]
     collections = list(config.collections.values()) if name is None else [config.collections[name]]
     warn_of_nominal(collections)
     # Reports under the earlier specs are still accepted, so these must keep their policies, too.
     certified = [each for collection in collections for each in (collection, *collection.accept)]
-    certificates = [certify_collection(each.name, each.spec, each.spread) for each in certified]
-    if published is not None:
+    certificates = [certificate_with_year(each) for each in certified]
+    if published_reports is not None:
         for each, certificate in zip(certified, certificates, strict=True):
-            certificate["published"] = _published(each, published, delta)
+            certificate["published"] = _published(each, published_reports, delta)
     if windows is not None:
         for each, certificate in zip(certified, certificates, strict=True):
             certificate["windows"] = _windows(each, windows)
@@ -101,7 +116,10 @@ def certify(
         certificates[0]["region"] = _region(collections[0], **test)
     passed = all(certificate["pass"] for certificate in certificates)
     document = {"pass": passed, "collections": certificates}
-    print_data(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
+    if year:
+        print_data("\n\n\n".join("\n".join(_page(one["year"])) for one in certificates))
+    else:
+        print_data(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
     if not passed:
         context.exit(FAILED)
 
@@ -124,25 +142,26 @@ def _region(collection: CollectionConfig, *, pair: tuple[str, str], plot: str | 
 
 def _published(collection: CollectionConfig, reports: int, delta: float) -> Json:
     """Return the central loss of one of this many reports, or why no bound is known."""
-    least = collection.smallest_part
-    if collection.spec.hold is not None:
-        why = "reports of several windows share one draw: it needs a collection without hold"
-    elif reports <= least:
-        bound = central(collection.spec.mechanism, reports=reports, delta=delta)
-        if bound is not None:
-            return bound.to_json()
-        why = "the channel is too large to enumerate: no bound is known"
-        if collection.attributes:
-            why = "the number of reports about each attribute is random: no bound is known"
-    elif collection.publish_every_ms is not None:
-        why = 'open windows are published, too: it needs publish.every = "off"'
-    else:
-        key = "minimum" if least == collection.minimum else "minimum_block"
-        why = (
-            f"documents may tell of as few reports as {least:,}, by {key}: "
-            f"ask for --published {least}, or set {key} = {reports}"
-        )
-    return {"reports": reports, "delta": delta, "losses": None, "why": why}
+    bound = published(collection, reports, delta)
+    if isinstance(bound, str):
+        return {"reports": reports, "delta": delta, "losses": None, "why": bound}
+    return bound.to_json()
+
+
+def _page(year: Any) -> Iterator[str]:
+    """Yield the lines of a year in words, which end with a place to sign."""
+    wrap = partial(textwrap.wrap, width=min(88, shutil.get_terminal_size().columns))
+    yield from (year["title"], "=" * len(year["title"]), "", *wrap(year["about"]))
+    for reader in year["readers"]:
+        yield from ("", *wrap(reader["who"]))
+        yield from wrap(reader["said"], initial_indent="    ", subsequent_indent="    ")
+    yield from ("", "In the clear with each report")
+    for what in year["disclosed"]:
+        yield from wrap(what, initial_indent="  - ", subsequent_indent="    ")
+    if year["unprotected"]:
+        yield from ("", "Not protected", *wrap(year["unprotected"], initial_indent="    "))
+    yield from ("", *wrap(year["limits"]), "", "[ ] approved   [ ] refused, because " + 28 * "_")
+    yield from ("", "", f"Name {20 * '_'}  Date {12 * '_'}  Signature {20 * '_'}")
 
 
 def _windows(collection: CollectionConfig, windows: int) -> Json:

@@ -144,6 +144,27 @@ class ReportInformation(Part):
     )
 
 
+class YearReader(Part):
+    """What one kind of reader learns of a device in a year."""
+
+    who: str
+    loss: str | None = Field(description="At most, as a decimal; null: nothing bounds it")
+    factor: str = Field(description="By which odds change at most; `no limit` from a million on")
+    said: str = Field(description="The same in words, and when it holds")
+
+
+class YearInWords(Part):
+    """What all reports of a device in 365 days tell, for whoever signs for it."""
+
+    windows: int = Field(description="Of the ledger, in 365 days")
+    title: str
+    about: str
+    readers: list[YearReader]
+    disclosed: list[str]
+    unprotected: str | None
+    limits: str = Field(description="What these sentences do not cover")
+
+
 class CollectionCertificate(MechanismCertificate):
     """What `ldpstream certify` prints of a collection."""
 
@@ -157,13 +178,17 @@ class CollectionCertificate(MechanismCertificate):
         description="The same of the two protected values that the policy hides least: of both "
         "ends, under a metric. Null if the policy lists too many values",
     )
-    odds: list[Odds] = Field(description="At the least and at the largest budget of `losses`")
+    odds: list[Odds] = Field(
+        description="At the least and at the largest budget of `losses`; under a metric last of "
+        "the two values that are hidden least"
+    )
     information: ReportInformation | None = Field(
         default=None, description="Absent where the statistic does not count reports, or too many"
     )
     spread: dict[str, Any] | None = None
     hold: dict[str, Any] | None = None
     words: dict[str, Any] | None = None
+    year: YearInWords
 
 
 class DeviceTables(Part):

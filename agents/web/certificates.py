@@ -8,7 +8,7 @@ from typing import Final
 from aiohttp import web
 
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.config.privacy.certificate import certify_collection
+from ldpstream.agents.config.privacy.year import certificate_with_year
 from ldpstream.agents.web.computation import CHEAP_BYTES, ComputeQueues
 from ldpstream.agents.web.requests import AnswerError
 from ldpstream.agents.web.worker_process import AbortedError
@@ -32,8 +32,9 @@ class Proof:
 
     def body(self, config: CollectionConfig) -> bytes:
         """Return what `ldpstream certify` prints of the collection, as JSON."""
-        proved = certify_collection(config.name, config.spec, config.spread)
-        return json.dumps(proved, ensure_ascii=False, allow_nan=False).encode()
+        return json.dumps(
+            certificate_with_year(config), ensure_ascii=False, allow_nan=False
+        ).encode()
 
 
 class Certificates:

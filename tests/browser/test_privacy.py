@@ -77,7 +77,12 @@ def grouped(loss: str) -> str:
 
 def said(spent: list[dict[str, Any]]) -> dict[str, str]:
     """Return losses over time as the page writes them."""
-    return {one["over"]: f"{grouped(one['loss'])} factor {one['factor']}" for one in spent}
+    return {one["over"]: f"{grouped(one['loss'])} {factor(one)}" for one in spent}
+
+
+def factor(one: dict[str, Any]) -> str:
+    """Return a factor as the page writes it."""
+    return "no limit" if one["factor"] == "no limit" else f"factor {one['factor']}"
 
 
 @pytest.mark.parametrize(
@@ -118,8 +123,8 @@ async def test_the_budget_of_a_period_is_a_bar_of_its_reports(
     assert ends == [
         f"one report: {grouped(one['loss'])}",
         f"a period of 1d, the budget: {grouped(period['loss'])}",
-        f"factor {one['factor']}",
-        f"factor {period['factor']}",
+        factor(one),
+        factor(period),
     ]
     assert period["charges"] == parts
     assert await pairs(page, "#spent") == said(rest)
@@ -166,7 +171,7 @@ async def test_what_is_proved_is_the_certificate_of_the_worker(
     facts = await pairs(page, "#proof")
     assert facts[worst] == certificate["factor"]
     assert facts.get("worst factor of any two") == (
-        certificate["largest_factor"] if name == "steps" else None
+        "no limit" if name == "steps" else None
     )
     assert facts["beliefs"] == certificate["odds"][-1]["said"]
     assert facts["mechanism"] == certificate["mechanism"]
@@ -239,3 +244,31 @@ async def test_earlier_specs_are_named_and_where_they_are_proved(page: Page, url
     await expect(page.locator("#proved")).to_be_hidden()
     await expect(page.locator("#spent-note")).to_contain_text("this collection's newest spec alone")
     await page.unroute_all(behavior="wait")
+
+
+@pytest.mark.parametrize("name", ["free", "held", "spread", "priors"])
+async def test_a_year_in_words_is_the_certificates(page: Page, url: str, name: str) -> None:
+    year = (await ask(url, f"{name}/certificate"))["year"]
+    await open_view(page, url, name, "privacy")
+    await expect(page.locator("#year-title")).to_have_text(year["title"])
+    said = await pairs(page, "#year-readers")
+    for reader in year["readers"]:
+        assert said[reader["who"]] == reader["said"]
+    assert said["In the clear with each report"] == f"{'; '.join(year['disclosed'])}."
+    assert said.get("Not protected") == (year["unprotected"] and f"{year['unprotected']}.")
+    text = await page.locator("#privacy").inner_text()
+    assert re.search(r"\de\+\d", text) is None
+
+
+async def test_a_year_is_printed_on_one_page_with_a_place_to_sign(page: Page, url: str) -> None:
+    await open_view(page, url, "priors", "privacy")
+    await expect(page.locator("#year")).to_be_visible()
+    await expect(page.locator("#sign")).to_be_hidden()
+    await page.emulate_media(media="print")
+    await expect(page.locator("#sign p").last).to_have_text("Signature")
+    await expect(page.locator("#sign")).to_be_visible()
+    for other in ("#settings", "#facts", "#proof", "#print-year"):
+        await expect(page.locator(other)).to_be_hidden()
+    printed = await page.pdf(format="A4")
+    assert len(re.findall(rb"/Type\s*/Page\b", printed)) == 1
+    await page.emulate_media(media="screen")

@@ -7,6 +7,7 @@ import numpy as np
 
 from ldpstream.agents.config.privacy.factors import (
     LARGEST_BUDGET,
+    MOST_FACTOR,
     factor_text,
     ratio_text,
     round_up,
@@ -18,7 +19,6 @@ from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.base.times import format_duration
 from ldpstream.mechanisms.channels.certificate import (
     ENUMERATION_LIMIT,
-    BudgetLoss,
     Certificate,
 )
 from ldpstream.mechanisms.channels.information import Information, most_information
@@ -58,7 +58,7 @@ def certify_collection(
         "factor": None if worst is None else ratio_text(worst, digits=_FACTOR_DIGITS),
         "largest_factor": _largest_factor(spec.mechanism.policy),
         **certificate,
-        "odds": [_odds(spec, loss) for loss in _extreme_losses(certified)],
+        "odds": [_odds(spec, *ends) for ends in _extreme_losses(certified, spec.mechanism.policy)],
         **_information(spec),
         "disclosed": list(spec.disclosed()),
         **spreads,
@@ -82,35 +82,48 @@ def _largest_factor(policy: Policy) -> str | None:
     return ratio_text(exp_bounds(loss)[1], digits=_FACTOR_DIGITS)
 
 
-def _extreme_losses(certified: Certificate) -> tuple[BudgetLoss, ...]:
-    """Return the losses of the least and the largest budget, once if there is one."""
-    losses = certified.losses
-    return losses if len(losses) < 2 else (losses[0], losses[-1])
+def _extreme_losses(certified: Certificate, policy: Policy) -> list[tuple[Fraction, Fraction]]:
+    """Return budget and ratio of the least budget and of the largest, once if they are one.
+
+    Where budgets grow with distance, `losses` has neighbours alone: then the two values that are
+    hidden least come last, with the ratio that their budget allows.
+    """
+    ends = [(loss.budget, loss.ratio) for loss in certified.losses]
+    ends = ends if len(ends) < 2 else [ends[0], ends[-1]]
+    try:
+        farthest = policy.largest_loss()
+    except SpecError:
+        return ends
+    by_pairs = policy.by_entries() is policy
+    if by_pairs and ends and ends[-1][0] < farthest <= LARGEST_BUDGET:
+        ends.append((farthest, exp_bounds(farthest)[1]))
+    return ends
 
 
-def _odds(spec: CollectionSpec, loss: BudgetLoss) -> Json:
+def _odds(spec: CollectionSpec, budget: Fraction, ratio: Fraction) -> Json:
     """Return what one report changes of what anybody believed ([CA] Proposition 3).
 
     "posteriors" are pairs of a probability before and the largest one after the report.
     """
-    policy, factor = spec.mechanism.policy, ratio_text(loss.ratio, digits=_FACTOR_DIGITS)
+    policy, factor = spec.mechanism.policy, ratio_text(ratio, digits=_FACTOR_DIGITS)
     if policy.by_entries() is policy:
         # The odds p : 1 - p between the two values become at most ratio * p : 1 - p.
-        after = [p * loss.ratio / (p * loss.ratio + 1 - p) for p in _EXAMPLES]
+        after = [p * ratio / (p * ratio + 1 - p) for p in _EXAMPLES]
+        times = "without limit" if ratio >= MOST_FACTOR else f"at most {factor} times"
         sentence = (
-            f"Of two values with a budget of {float_above(loss.budget):g}, one report raises the "
-            f"odds of the first against the second at most {factor} times, whatever was known "
-            f"before: from even odds to at most {_percent(after[0])} for the first"
+            f"Of two values with a budget of {float_above(budget):g}, one report raises the "
+            f"odds of the first against the second {times}, whatever was known "
+            f"before: from even odds to at most {percent_text(after[0])} for the first"
         )
     else:
-        after = [min(p * loss.ratio, Fraction(1)) for p in _EXAMPLES]
+        after = [min(p * ratio, Fraction(1)) for p in _EXAMPLES]
         sentence = (
             "If the prior is right, one report multiplies or divides the probability of each "
-            f"value by at most {factor}: from {_percent(_EXAMPLES[1])} to at most "
-            f"{_percent(after[1])}"
+            f"value by at most {factor}: from {percent_text(_EXAMPLES[1])} to at most "
+            f"{percent_text(after[1])}"
         )
     return {
-        "budget": float_above(loss.budget),
+        "budget": float_above(budget),
         "factor": factor,
         "posteriors": [
             [float(p), float_above(most)] for p, most in zip(_EXAMPLES, after, strict=True)
@@ -119,7 +132,8 @@ def _odds(spec: CollectionSpec, loss: BudgetLoss) -> Json:
     }
 
 
-def _percent(share: Fraction) -> str:
+def percent_text(share: Fraction) -> str:
+    """Return a share in percent with at most two decimals, rounded up."""
     text = round_up(100 * share, 2)
     return f"{text.rstrip('0').rstrip('.') if '.' in text else text}%"
 

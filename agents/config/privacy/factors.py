@@ -8,9 +8,11 @@ from ldpstream.mechanisms.exact.dyadic import exp_bounds
 from ldpstream.mechanisms.policies.policy import Policy
 
 LARGEST_BUDGET: Final = 1000
-"""Factors of larger budgets are only said to be above this one's: they hide nothing anyway."""
+"""Factors of larger budgets are not computed: they hide nothing anyway."""
+MOST_FACTOR: Final = 1_000_000
+"""From this one on a factor no longer limits what somebody may conclude."""
+NO_LIMIT: Final = "no limit"
 _DIGITS: Final = 3
-_PLAIN: Final = 1_000_000
 _SIX_DIGITS: Final = Context(prec=6, rounding=ROUND_DOWN)
 
 
@@ -18,7 +20,7 @@ def factor_text(budget: Fraction) -> str:
     """Return a decimal number at or above `e^budget`, as text.
 
     Three significant digits; near 1, two digits of the excess over 1; from a million on, in the
-    form `1.2e+30`. A budget above `LARGEST_BUDGET` is `more than 1.9e+434`.
+    form `1.2e+30`. A budget above `LARGEST_BUDGET` is written as a power, `e^1001`.
 
     Raises:
         ValueError: for a negative budget.
@@ -29,8 +31,28 @@ def factor_text(budget: Fraction) -> str:
     if budget < 0:
         raise ValueError(f"expected a budget of at least 0, got {float(budget)}")
     if budget > LARGEST_BUDGET:
-        return "more than 1.9e+434"
+        return f"e^{loss_text(budget)}"
     return ratio_text(exp_bounds(budget)[1])
+
+
+def odds_factor(loss: Fraction) -> str:
+    """Return by what factor odds change at a loss, as `factor_text`, or `NO_LIMIT`.
+
+    >>> odds_factor(Fraction(5)), odds_factor(Fraction(14))
+    ('149', 'no limit')
+    """
+    if loss > LARGEST_BUDGET or exp_bounds(loss)[1] >= MOST_FACTOR:
+        return NO_LIMIT
+    return factor_text(loss)
+
+
+def factor_phrase(loss: Fraction) -> str:
+    """Return the factor of a loss for a sentence: `a factor of 149`, or `a factor without limit`.
+
+    Whoever reads "3.1e+43" learns no more than that.
+    """
+    factor = odds_factor(loss)
+    return "a factor without limit" if factor == NO_LIMIT else f"a factor of {factor}"
 
 
 def ratio_text(ratio: Fraction, digits: int = _DIGITS) -> str:
@@ -41,7 +63,7 @@ def ratio_text(ratio: Fraction, digits: int = _DIGITS) -> str:
     """
     if ratio <= 1:
         return "1"
-    if ratio >= _PLAIN:
+    if ratio >= MOST_FACTOR:
         return _exponential(ratio)
     return round_up(ratio, _decimals(ratio, digits))
 

@@ -11,7 +11,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from ldpstream.agents.config.privacy.factors import factor_text, loss_text, round_up
+from ldpstream.agents.config.privacy.factors import (
+    NO_LIMIT,
+    factor_phrase,
+    loss_text,
+    odds_factor,
+    round_up,
+)
 from ldpstream.agents.config.privacy.statement import YEAR_MS, Limit, LossOverTime
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.base.times import format_duration
@@ -65,7 +71,7 @@ class SpreadConfig:
             f"A device whose ledger spreads its budget reports in {among} of each {each}, drawn "
             "from its secret, whatever its values are. Against whoever reads the topic "
             f"and knows which reports are its own, those of one {each} lose at most "
-            f"{round_up(period, 2)} together (a factor of {factor_text(period)}), and those of any "
+            f"{round_up(period, 2)} together ({factor_phrase(period)}), and those of any "
             f"{windows:,} windows in a row ({row}) {round_up(year, 2)}."
         )
 
@@ -103,7 +109,7 @@ def losses_over_time(
     losses = [("one report", 1, report)]
     losses += [(over, number, number * charge) for over, number in _times(spec, spread, window_ms)]
     return [
-        LossOverTime(over=over, charges=number, loss=loss_text(loss), factor=factor_text(loss))
+        LossOverTime(over=over, charges=number, loss=loss_text(loss), factor=odds_factor(loss))
         for over, number, loss in losses
     ]
 
@@ -151,13 +157,14 @@ def spent_sentences(spent: Spent, stretch: str) -> tuple[str, ...]:
         f"{number:,} to {name} ({round_up(totals[name], 2)})"
         for name, number in sorted(reports.items())
     )
-    number = reports.total()
+    number, factor = reports.total(), odds_factor(spent.total)
+    times = "any number of" if factor == NO_LIMIT else f"at most {factor}"
     return (
         (
             f"In {stretch} this device has given {number:,} report{'s' * (number > 1)}: {of_each}. "
-            f"They lose at most {round_up(spent.total, 2)} together: all of them are at most "
-            f"{factor_text(spent.total)} times likelier for one history of values than for another "
-            "that the policies protect it from."
+            f"They lose at most {round_up(spent.total, 2)} together: all of them are {times} "
+            "times likelier for one history of values than for another that the policies protect "
+            "it from."
         ),
         (
             "That is against whoever has the single reports and knows that they are this device's: "

@@ -10,7 +10,7 @@ from typing import Final, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ldpstream.agents.config.privacy.factors import factor_text, round_up
+from ldpstream.agents.config.privacy.factors import factor_phrase, factor_text, round_up
 from ldpstream.agents.config.privacy.policies import epsilon_text, policy_sentences
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.times import format_duration
@@ -73,7 +73,8 @@ class Central:
             f"Published documents are about {self.reports:,} or more reports together, so they "
             "tell less about each: two values that a report hides up to a factor of "
             f"{factor_text(budget)} are hidden up to a factor of {factor_text(exponent)} "
-            f"(epsilon {round_up(exponent, 4)}), except with probability {self.delta:g}. {TRUST}"
+            f"(epsilon {round_up(exponent, 4)}), except with probability {self.delta:g}. That is "
+            f"of one report: those of several windows add up. {TRUST}"
         )
 
 
@@ -97,7 +98,10 @@ class LossOverTime(BaseModel):
     over: str = Field(description="The time in words, such as `a period of 7d`")
     charges: int = Field(description="The number of reports, or with hold of draws, added up")
     loss: str = Field(description="Between the two protected values that are hidden least")
-    factor: str = Field(description="How much likelier all reports can be for one of the two")
+    factor: str = Field(
+        description="How much likelier all reports can be for one of the two; `no limit` from a "
+        "million on"
+    )
 
 
 class Privacy(BaseModel):
@@ -176,7 +180,7 @@ def hold_sentence(spec: CollectionSpec, hold: Hold, window_ms: int) -> str:
         f"A device's ledger draws one report in {hold.windows:,} windows ({each}), of its "
         f"value in the first of them, and {sent} in the others: later values are not reported. "
         "Against whoever reads the topic and knows which reports are its own, all of one "
-        f"{each} lose at most {round_up(loss, 2)} together (a factor of {factor_text(loss)}), "
+        f"{each} lose at most {round_up(loss, 2)} together ({factor_phrase(loss)}), "
         f"and those of any {windows:,} windows in a row ({format_duration(windows * window_ms)}) "
         f"{round_up(epochs * loss, 2)}, from at most {epochs:,} draws."
     )
@@ -188,6 +192,6 @@ def words_sentence(spec: CollectionSpec, words: Words) -> str:
     return (
         f"A device's ledger takes part in one of the {words.rounds:,} rounds of a run, drawn from "
         "its secret, whatever its word is. Whatever that round asks about, all that the "
-        f"device sends in a run is one report, which loses at most {round_up(loss, 2)} (a factor "
-        f"of {factor_text(loss)}); with a budget of as much it never sends another."
+        f"device sends in a run is one report, which loses at most {round_up(loss, 2)} "
+        f"({factor_phrase(loss)}); with a budget of as much it never sends another."
     )

@@ -82,7 +82,7 @@ def test_factors_as_people_read_them():
         "2",
         "22027",
         "5.2e+21",
-        "more than 1.9e+434",
+        "e^1001",
     ]
     with pytest.raises(ValueError, match="at least 0"):
         factor_text(Fraction(-1))
@@ -228,20 +228,20 @@ def test_a_nominal_budget_is_warned_of(mechanism: str, table: str, least: float)
 OVER_TIME = {
     "": [
         ("one report", 1, "1", "2.72"),
-        ("a day: 24 windows", 24, "24", "2.7e+10"),
-        ("365 days: 8,760 windows", 8760, "8760", "more than 1.9e+434"),
+        ("a day: 24 windows", 24, "24", "no limit"),
+        ("365 days: 8,760 windows", 8760, "8760", "no limit"),
     ],
     'spread = { reports = 4, horizon = "1d" }': [
         ("one report", 1, "1", "2.72"),
         ("a period of 1d", 4, "4", "54.6"),
         ("any 24 windows in a row", 8, "8", "2981"),
         # They touch up to 366 periods.
-        ("365 days: 8,760 windows", 1464, "1464", "more than 1.9e+434"),
+        ("365 days: 8,760 windows", 1464, "1464", "no limit"),
     ],
     'spread = { reports = 4, horizon = "1d", rolling = true }': [
         ("one report", 1, "1", "2.72"),
         ("a period of 1d", 4, "4", "54.6"),
-        ("365 days: 8,760 windows", 1460, "1460", "more than 1.9e+434"),
+        ("365 days: 8,760 windows", 1460, "1460", "no limit"),
     ],
     "hold = 2184": [  # 91 days
         ("one report", 1, "1", "2.72"),

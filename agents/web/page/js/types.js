@@ -160,7 +160,9 @@
  * @property {Record<string, Policy>} [attributes] Of records.
  */
 
-/** @typedef {{mechanism: string, policy: Policy, factor: string | null, largest_factor: string | null, proof: string, violation: string | null, pass: boolean, odds: {said: string}[], information?: {bits: number}}} Certificate */
+/** @typedef {{mechanism: string, policy: Policy, factor: string | null, largest_factor: string | null, proof: string, violation: string | null, pass: boolean, odds: {said: string}[], information?: {bits: number}, year: YearInWords}} Certificate */
+
+/** @typedef {{title: string, about: string, readers: {who: string, said: string}[], disclosed: string[], unprotected: string | null, limits: string}} YearInWords */
 
 /**
  * @typedef {object} Collection

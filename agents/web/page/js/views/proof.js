@@ -4,6 +4,7 @@ import { AnswerError, ask, collectionPath } from "../api.js";
 import { element, make, say } from "../dom.js";
 import { countText } from "../format.js";
 import { save } from "../shell/sharing.js";
+import { drawYear } from "./year.js";
 
 /** @typedef {import("../types.js").Certificate} Certificate */
 /** @typedef {import("../types.js").Collection} Collection */
@@ -95,6 +96,7 @@ function draw(collection, found) {
           `on devices.${earlier ? ` ${command} proves the earlier specs, too.` : ""}`
       : `${command} proves it anywhere.`,
   );
+  drawYear(certificate?.year);
   element("proved").hidden = !isProved(collection);
   const file = element("save-proof");
   file.hidden = !certificate;
@@ -125,7 +127,12 @@ function factsOf({ factor, largest_factor: largest, policy, proof, odds, informa
   return [
     [worstOf(policy), factor ?? "unbounded"],
     ...(largest && isMetric(policy)
-      ? [/** @type {[string, string]} */ (["worst factor of any two", largest])]
+      ? [
+          /** @type {[string, string]} */ ([
+            "worst factor of any two",
+            largest.includes("e") ? "no limit" : largest,
+          ]),
+        ]
       : []),
     ...odds.slice(-1).map(({ said }) => /** @type {[string, string]} */ (["beliefs", said])),
     ...(information

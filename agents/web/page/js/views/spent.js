@@ -31,7 +31,7 @@ export function drawSpent({ privacy, window, accepted }) {
           "div",
           {},
           make("dt", {}, over),
-          make("dd", {}, grouped(loss), make("small", {}, `factor ${factor}`)),
+          make("dd", {}, grouped(loss), make("small", {}, factorText(factor))),
         ),
       ),
   );
@@ -51,6 +51,9 @@ export function drawSpent({ privacy, window, accepted }) {
       "known to that device alone; a device without a ledger has no limit.",
   );
 }
+
+/** @param {string} factor As the worker says it, which may be "no limit". */
+const factorText = (factor) => (factor === "no limit" ? factor : `factor ${factor}`);
 
 /** @param {string} loss Its whole part in groups of three digits. */
 const grouped = (loss) =>
@@ -79,6 +82,6 @@ function drawBar(one, period) {
   parts.classList.toggle("many", period.charges > MOST_PARTS);
   say(element("spent-one"), `${one.over}: ${grouped(one.loss)}`);
   say(element("spent-period"), `${period.over}, the budget: ${grouped(period.loss)}`);
-  say(element("spent-one-factor"), `factor ${one.factor}`);
-  say(element("spent-period-factor"), `factor ${period.factor}`);
+  say(element("spent-one-factor"), factorText(one.factor));
+  say(element("spent-period-factor"), factorText(period.factor));
 }

@@ -1,0 +1,151 @@
+"""A year in words: what each kind of reader learns in 365 days, and the page to sign."""
+
+import json
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ldpstream.agents.config.privacy import central
+from tests.stream.cli import configured, configured_modes, invoke
+
+MODES = """
+[collection.modes]
+mechanism = "randomized-response"
+epsilon = 1.0
+domain = { values = ["bus", "train", "walk", "car"] }
+window = { size = "1d" }
+"""
+OFF = 'publish = { every = "off" }\nminimum = 500\n'
+SPREAD = 'spread = { reports = 4, horizon = "365d", rolling = true }\n'
+LEDGER, WITHOUT, DOCUMENTS, PUBLIC = range(4)
+
+
+def year_of(folder: Path, keys: str = "") -> dict[str, Any]:
+    (one,) = json.loads(invoke("certify", "-c", configured(folder, MODES + keys)).stdout)[
+        "collections"
+    ]
+    year: dict[str, Any] = one["year"]
+    return year
+
+
+@pytest.mark.parametrize(
+    ("keys", "loss", "factor", "sentence"),
+    [
+        ("", "365", "no limit", "it sends one report in each: 365. Only a budget of its own"),
+        (SPREAD, "4", "54.6", "it takes part in at most 4 of them"),
+        ("hold = 91\n", "5", "149", "it draws at most 5 reports"),
+        ("hold = 14\n", "27", "no limit", "there is no limit to how sure they may become"),
+    ],
+)
+def test_a_ledger_bounds_a_year_of_single_reports(
+    tmp_path: Path, keys: str, loss: str, factor: str, sentence: str
+) -> None:
+    year = year_of(tmp_path, keys)
+    reader = year["readers"][LEDGER]
+    assert (reader["loss"], reader["factor"]) == (loss, factor)
+    assert sentence in reader["said"]
+    assert year["windows"] == 365
+    # What the ledger's budget is, nobody else knows: without one nothing is promised.
+    without = year["readers"][WITHOUT]
+    assert (without["loss"], without["factor"]) == (None, "no limit")
+
+
+def test_documents_of_a_year_lose_the_sum_of_those_of_each_report(tmp_path: Path) -> None:
+    config = configured_modes(tmp_path, MODES + OFF + SPREAD)
+    each = config.central
+    assert each is not None
+    year = year_of(tmp_path, OFF + SPREAD)
+    documents = year["readers"][DOCUMENTS]
+    assert 4 * each.epsilon <= float(documents["loss"]) <= 4 * each.epsilon + 0.01
+    assert "a chance of one in 25,000,000" in documents["said"]
+    assert "at least 500 report in each 1d" in documents["said"]
+    # The public is told no more than documents say.
+    assert year["readers"][PUBLIC]["loss"] == documents["loss"]
+
+
+@pytest.mark.parametrize(
+    ("keys", "why"),
+    [
+        ("", "since open windows are published, too"),
+        ("hold = 91\n" + OFF, "since reports of several windows share one draw"),
+    ],
+)
+def test_documents_without_a_bound_of_their_own_say_why(
+    tmp_path: Path, keys: str, why: str
+) -> None:
+    readers = year_of(tmp_path, keys)["readers"]
+    assert why in readers[DOCUMENTS]["said"]
+    assert readers[DOCUMENTS]["loss"] == readers[LEDGER]["loss"]
+
+
+def test_a_block_without_minimum_block_hides_no_report(tmp_path: Path) -> None:
+    blocks = MODES.replace('"car"] }', '"car"], blocks = 2 }').replace(
+        "randomized-response", "block-hadamard"
+    )
+    config = configured(tmp_path, blocks + OFF)
+    (one,) = json.loads(invoke("certify", "-c", config).stdout)["collections"]
+    said = one["year"]["readers"][DOCUMENTS]["said"]
+    assert "since documents may be about single reports: minimum_block is off" in said
+    assert one["year"]["unprotected"] == one["unprotected"]
+
+
+def test_two_windows_lose_at_most_twice_what_one_does(tmp_path: Path) -> None:
+    """All sums of two windows, each of the device's report and two known values of others."""
+    mechanism = configured_modes(tmp_path, MODES + OFF).spec.mechanism
+    delta = 0.2
+    one = central(mechanism, reports=3, delta=delta)
+    assert one is not None
+    budget = one.epsilon
+    assert budget < 1.0
+    rows = [[float(row.get(y, 0)) for y in range(4)] for row in mechanism.channel().rows]
+
+    def sums(values: tuple[int, ...]) -> dict[tuple[int, ...], float]:
+        table: dict[tuple[int, ...], float] = {}
+        for reports in product(range(4), repeat=len(values)):
+            chance = 1.0
+            for value, report in zip(values, reports, strict=True):
+                chance *= rows[value][report]
+            key = tuple(sorted(reports))
+            table[key] = table.get(key, 0.0) + chance
+        return table
+
+    for others in product(range(4), repeat=2):
+        first, other = sums((0, *others)), sums((1, *others))
+        excess = sum(
+            max(0.0, first[y] * first[z] - 2.718281828 ** (2 * budget) * other[y] * other[z])
+            for y, z in product(first, repeat=2)
+        )
+        assert excess <= 2 * delta
+
+
+def test_the_page_to_sign_says_the_same_and_no_power_of_ten(tmp_path: Path) -> None:
+    year = year_of(tmp_path)
+    printed = invoke("certify", "-c", configured(tmp_path, MODES), "--year").stdout
+    words = " ".join(printed.split())
+    for text in (year["about"], year["limits"], *year["disclosed"]):
+        assert text in words
+    for reader in year["readers"]:
+        assert f"{reader['who']} {reader['said']}" in words
+    assert "e+" not in json.dumps(year)
+    assert printed.rstrip().splitlines()[-1].split("_")[0] == "Name "
+    assert all(len(line) <= 88 for line in printed.splitlines())
+    assert len(printed.splitlines()) < 60
+
+
+def test_a_year_is_printed_alone(tmp_path: Path) -> None:
+    config = configured(tmp_path, MODES)
+    result = invoke("certify", "-c", config, "--year", "--windows", "4")
+    assert result.exit_code == 2
+    assert "--year: expected no --published, --windows or --pair with it" in result.stderr
+
+
+def test_beliefs_are_also_of_the_two_values_that_are_hidden_least(tmp_path: Path) -> None:
+    """Neighbours alone would look 1.35 times apart where both ends differ by e^4.5."""
+    ages = '[collection.ages]\nmechanism = "l1-geometric"\nepsilon = 0.3\ndomain = { size = 16 }\n'
+    (one,) = json.loads(invoke("certify", "-c", configured(tmp_path, ages)).stdout)["collections"]
+    near, far = one["odds"]
+    assert (near["factor"], far["factor"]) == ("1.34986", one["largest_factor"])
+    assert far["budget"] == pytest.approx(4.5)
+    assert "at most 90.0172 times" in far["said"]
