@@ -25,6 +25,9 @@ LATEST_MS = 253_402_300_799_999
 """The last millisecond of the year 9999."""
 EARLIEST_MS = -62_135_596_800_000
 """The first millisecond of the year 1."""
+_FORM = np.frombuffer(b"0000-00-00T00:00:00.000Z", dtype=np.uint8)
+_PAIRS = np.array([f"{number:02}".encode() for number in range(100)]).view(np.uint8).reshape(-1, 2)
+_ZERO, _NINE = b"09"
 _SECONDS_FROM = 946_684_800
 _SECONDS_TO = 4_102_444_800
 
@@ -122,6 +125,49 @@ def format_time(time_ms: int) -> str:
     moment = _EPOCH + time_ms * _MILLISECOND
     precision = "milliseconds" if time_ms % 1000 else "seconds"
     return moment.isoformat(timespec=precision).replace("+00:00", "Z")
+
+
+def parse_times(texts: NDArray[np.uint8]) -> NDArray[np.int64] | None:
+    """Return n times as epoch milliseconds, given their characters, uint8 `(n, length)`.
+
+    None where one is not in the form of `format_time` or digits only, or may be refused: each can
+    be read by `parse_time`, which says what is wrong.
+    """
+    length = texts.shape[1]
+    digits = (texts >= _ZERO) & (texts <= _NINE)
+    if digits.all() and 0 < length <= 15:
+        times_ms = np.ascontiguousarray(texts).view(f"S{length}")[:, 0].astype(np.int64)
+        return None if resemble_seconds(times_ms) or times_ms.max() > LATEST_MS else times_ms
+    form = _FORM if length == _FORM.size else np.append(_FORM[:19], _FORM[-1])
+    if length != form.size or not ((texts == form) | (digits & (form == _ZERO))).all():
+        return None
+    unit = "ms" if length == _FORM.size else "s"
+    moments = np.ascontiguousarray(texts[:, :-1]).view(f"S{length - 1}")[:, 0]
+    try:
+        times_ms = moments.astype(f"datetime64[{unit}]").astype("datetime64[ms]").astype(np.int64)
+    except ValueError:
+        return None
+    return None if times_ms.min() < EARLIEST_MS else times_ms
+
+
+def format_times(times_ms: NDArray[np.int64]) -> NDArray[np.uint8]:
+    """Return the characters of `format_time` for n times, uint8 `(n, 24)`; zeros fill short ones.
+
+    The times must be within the years 1 to 9999.
+    """
+    days, which = np.unique(times_ms // _DAY_MS, return_inverse=True)
+    dates = np.datetime_as_string(days.astype("datetime64[D]")).astype("S10").view(np.uint8)
+    rows = np.tile(_FORM, (len(times_ms), 1))
+    rows[:, :10] = dates.reshape(-1, 10)[which]
+    seconds, thousandths = np.divmod(times_ms % _DAY_MS, 1000)
+    for place, number in ((11, seconds // 3600), (14, seconds // 60 % 60), (17, seconds % 60)):
+        rows[:, place : place + 2] = _PAIRS[number]
+    rows[:, 20] = _ZERO + thousandths // 100
+    rows[:, 21:23] = _PAIRS[thousandths % 100]
+    whole = thousandths == 0
+    rows[whole, 19] = _FORM[-1]
+    rows[whole, 20:] = 0
+    return rows
 
 
 def cut(time_ms: int, precision_ms: int) -> int:

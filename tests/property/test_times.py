@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta, timezone
 
+import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -12,8 +13,10 @@ from ldpstream.mechanisms.base.times import (
     cut,
     format_duration,
     format_time,
+    format_times,
     parse_duration,
     parse_time,
+    parse_times,
     read_times,
     resemble_seconds,
 )
@@ -30,6 +33,27 @@ def test_a_time_survives_its_text(time_ms: int):
     assert parse_time(text) == time_ms
     assert ("." in text) == (time_ms % 1000 != 0)
     assert datetime.fromisoformat(text) == EPOCH + timedelta(milliseconds=time_ms)
+
+
+@given(st.lists(times, min_size=1, max_size=5), st.sampled_from([1, 1000]))
+def test_many_times_are_written_and_read_as_one_is(many: list[int], unit: int):
+    many = [max(time_ms - time_ms % unit, EARLIEST_MS) for time_ms in many]
+    rows = format_times(np.array(many))
+    texts = [row.tobytes().rstrip(b"\0") for row in rows]
+    assert texts == [format_time(time_ms).encode() for time_ms in many]
+    if len(set(map(len, texts))) == 1:
+        assert parse_times(rows[:, : len(texts[0])]).tolist() == many
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("0000-01-01T00:00:00Z", "2026-02-30T00:00:00Z", "2026-02-20T24:00:00Z", "1795255200"),
+        *("1990-12-31T23:59:60Z", "2026-02-20t23:59:50Z", "2026-02-20T23:59:50.5Z", "-1", "9" * 15),
+    ],
+)
+def test_other_times_are_left_to_be_read_one_by_one(text: str):
+    assert parse_times(np.frombuffer(text.encode(), dtype=np.uint8)[np.newaxis]) is None
 
 
 @given(st.integers(-(10**13), LATEST_MS))

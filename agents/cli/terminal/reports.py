@@ -18,7 +18,7 @@ from ldpstream.agents.cli.terminal.errors import Refused
 from ldpstream.agents.cli.terminal.value_options import NearNow
 from ldpstream.agents.cli.terminal.values import BadLines, source_name, unreadable
 from ldpstream.mechanisms.base.arrays import Integers
-from ldpstream.mechanisms.base.times import format_time, parse_time
+from ldpstream.mechanisms.base.times import format_times, parse_time, parse_times
 from ldpstream.mechanisms.interface.mechanism import Reports
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
@@ -47,10 +47,7 @@ def write_reports(spec: CollectionSpec, reports: Reports, times_ms: Integers | N
     encoded = spec.mechanism.encode(reports)
     columns = [_texts(_head(spec)), _encode_rows(encoded)]
     if times_ms is not None:
-        cut, which = np.unique(times_ms - times_ms % spec.precision_ms, return_inverse=True)
-        # Times with a fraction of a second are longer, and zeros fill up the others.
-        times = np.array([format_time(time_ms).encode() for time_ms in cut.tolist()])
-        columns += [_texts(_TIME_HEAD), times.view(np.uint8).reshape(len(cut), -1)[which]]
+        columns += [_texts(_TIME_HEAD), format_times(times_ms - times_ms % spec.precision_ms)]
     columns.append(_texts(_TAIL))
     rows = np.hstack(
         [np.broadcast_to(column, (len(encoded), column.shape[1])) for column in columns]
@@ -211,15 +208,7 @@ def _read_times(texts: Texts) -> Integers | None:
         _all_are(texts[:, :start], _TIME_HEAD) and _all_are(texts[:, end:], _TAIL)
     ):
         return None
-    times, which = np.unique(
-        np.ascontiguousarray(texts[:, start:end]).view(f"S{end - start}")[:, 0],
-        return_inverse=True,
-    )
-    try:
-        read = [parse_time(time.decode("ascii")) for time in times.tolist()]
-    except ValueError:
-        return None
-    return np.array(read, dtype=np.int64)[which]
+    return parse_times(texts[:, start:end])
 
 
 def _parse_line(text: bytes, spec: CollectionSpec) -> tuple[bytes, int | None]:

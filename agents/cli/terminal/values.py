@@ -23,7 +23,7 @@ from ldpstream.agents.cli.terminal.errors import Refused
 from ldpstream.agents.cli.terminal.value_options import Reading
 from ldpstream.mechanisms.base.arrays import Integers
 from ldpstream.mechanisms.base.texts import canonical_text
-from ldpstream.mechanisms.base.times import parse_time
+from ldpstream.mechanisms.base.times import parse_time, parse_times
 from ldpstream.mechanisms.domains.fitting import fit, has_ends, nearest
 from ldpstream.mechanisms.domains.parse import Domain
 from ldpstream.mechanisms.exact.entropy import SystemEntropy
@@ -264,10 +264,10 @@ def _parse(rows: Sequence[Row], source: _Input, ragged: Mapping[int, str]) -> Va
     after, times_ms = "", None
     if source.reading.times:
         after = " after the time"
-        times_ms = _parse_times([row[0] if row else "" for row in rows], source.reading, bad)
-        rows = [row[1:] for row in rows]
+        texts, rows = _split_times(rows)
+        times_ms = _parse_times(texts, source.reading, bad)
     domain, entropy = source.domain, SystemEntropy()
-    good = np.array([place for place in range(len(rows)) if place not in bad], dtype=np.int64)
+    good = np.delete(np.arange(len(rows)), list(bad)) if bad else np.arange(len(rows))
     fitted = fit(
         [rows[place] for place in good] if bad else rows,
         place=lambda some: domain.place_columns(some, entropy=entropy),
@@ -291,15 +291,33 @@ def _move(domain: Domain, row: Row) -> Row | None:
     return None if point is None else [repr(number) for number in point]
 
 
+def _split_times(rows: Sequence[Row]) -> tuple[Sequence[str], Sequence[Row]]:
+    """Return the first cell of each row, and the others."""
+    if len(set(map(len, rows))) == 1 and len(rows[0]) > 1:
+        # By columns, which takes a third of the time.
+        times, *columns = zip(*rows, strict=True)
+        return times, list(zip(*columns, strict=True))
+    return [row[0] if row else "" for row in rows], [row[1:] for row in rows]
+
+
 def _parse_times(texts: Sequence[str], reading: Reading, bad: dict[int, str]) -> Integers:
     """Return epoch milliseconds; what is not a time, or implausible, goes to `bad`."""
-    times_ms = np.zeros(len(texts), dtype=np.int64)
-    for position, text in enumerate(texts):
-        try:
-            times_ms[position] = parse_time(text)
-        except ValueError as error:
-            bad.setdefault(position, f"{error} in the first column")
+    times_ms = _parse_alike(texts)
+    if times_ms is None:
+        times_ms = np.zeros(len(texts), dtype=np.int64)
+        for position, text in enumerate(texts):
+            try:
+                times_ms[position] = parse_time(text)
+            except ValueError as error:
+                bad.setdefault(position, f"{error} in the first column")
     if reading.near is not None:
         for position, expected in reading.near.far(times_ms).items():
             bad.setdefault(position, expected)
     return times_ms
+
+
+def _parse_alike(texts: Sequence[str]) -> Integers | None:
+    """Return the times of texts of one length; None if they have to be read one by one."""
+    if len(set(map(len, texts))) != 1 or not (joined := "".join(texts)).isascii():
+        return None
+    return parse_times(np.frombuffer(joined.encode(), dtype=np.uint8).reshape(len(texts), -1))
