@@ -1,9 +1,8 @@
-"""Documents as tables and plots: one, several windows of a collection, or a plan."""
+"""Documents as tables and plots: one, or several windows of a collection."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from ldpstream.agents.cli.plans.model import PlanDocument
 from ldpstream.agents.document.columns import Part, draw_courses, label_text, new_axes, to_columns
 from ldpstream.agents.document.columns import to_frame as as_frame
 from ldpstream.agents.document.model import EstimateDocument
@@ -12,26 +11,21 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-Document = EstimateDocument | PlanDocument | Sequence[EstimateDocument]
+Document = EstimateDocument | Sequence[EstimateDocument]
 
 FOLLOWED: Final = 5
 """How many entries of the newest window are drawn over several windows."""
-_PLAN: Final = ("mechanism", "variant", "error", "ratio", "respondents_for_1_percent")
 
 
 def to_frame(document: Document, part: Part = "values") -> "pd.DataFrame":
     """Return a document's entries as a pandas table: labels, share, low, high and the rest.
 
-    Entries of several windows are stacked, with the `start`, `end` and `size` of theirs; a plan has
-    a row per mechanism.
+    Entries of several windows are stacked, with the `start`, `end` and `size` of theirs.
 
     Raises:
         ImportError: naming what to install, where pandas is missing.
         ValueError: for an unknown part.
     """
-    if isinstance(document, PlanDocument):
-        rows = document.mechanisms
-        return as_frame({name: [getattr(row, name) for row in rows] for name in _PLAN})
     if isinstance(document, EstimateDocument):
         return document.to_frame(part)
     columns: dict[str, list[Any]] = {"start": [], "end": [], "size": [], **to_columns((), part)}
@@ -51,7 +45,7 @@ def plot(document: Document, part: Part = "values", *, axes: "Axes | None" = Non
     """Draw a document, and return the matplotlib axes.
 
     One window: estimates with their bounds. Several: the first entries of the newest one over
-    time. A plan: the error of each mechanism against the number of respondents.
+    time.
 
     Raises:
         ImportError: naming what to install, where matplotlib is missing.
@@ -59,8 +53,6 @@ def plot(document: Document, part: Part = "values", *, axes: "Axes | None" = Non
     """
     if isinstance(document, EstimateDocument):
         return document.plot(part, axes=axes)
-    if isinstance(document, PlanDocument):
-        return _plot_plan(document, axes or new_axes())
     if not document:
         raise ValueError("expected at least one document")
     columns = [window_document.to_columns(part) for window_document in document]
@@ -85,19 +77,3 @@ def _at(columns: dict[str, list[Any]], label: Any, of: str, what: str) -> tuple[
         return None, None, None
     place = columns[of].index(label)
     return columns[what][place], columns["low"][place], columns["high"][place]
-
-
-def _plot_plan(plan: PlanDocument, axes: "Axes") -> "Axes":
-    factors = [10.0 ** (step / 10 - 1) for step in range(21)]
-    for row in plan.mechanisms:
-        errors = [row.error / factor**0.5 for factor in factors]
-        name = f"{row.mechanism} ({row.variant})" if row.variant else row.mechanism
-        style = "-" if row.configured else "--"
-        axes.plot([plan.respondents * f for f in factors], errors, style, label=name)
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_xlabel("respondents")
-    axes.set_ylabel(f"standard error of {plan.workload_text}")
-    axes.set_title(plan.collection)
-    axes.legend()
-    return axes

@@ -157,9 +157,8 @@ def test_every_document_can_be_drawn(drawing: Any):
     ldp.plot(line, "quantiles")
     course = ldp.plot([document, document])
     assert next(one.get_label() for one in course.lines) == "bus"
-    plan = ldp.plan(MODES, respondents=100, search_seconds=0)
     (_, own) = drawing.subplots()
-    assert ldp.plot(plan, axes=own) is own
+    assert ldp.plot(line, axes=own) is own
     for figure in map(drawing.figure, drawing.get_fignums()):
         figure.canvas.draw()
     with pytest.raises(ValueError, match="at least one document"):
