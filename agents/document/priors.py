@@ -13,6 +13,7 @@ from ldpstream.estimators.bounds.options import CredibleMethod, Method
 from ldpstream.estimators.lip.calibration import SIGNIFICANCE, CalibrationTest, calibrate
 from ldpstream.estimators.lip.known_prior import Bayes
 from ldpstream.estimators.lip.mmse import estimate_mmse
+from ldpstream.estimators.queries import indicator
 from ldpstream.mechanisms.base.arrays import Floats, Integers
 from ldpstream.mechanisms.families.lip.lip import Lip
 from ldpstream.mechanisms.interface.mechanism import Mechanism
@@ -54,7 +55,7 @@ def known_prior_part(basis: Basis, shares: tuple[Fraction, ...], listed: Integer
     }
     rows: dict[str, list[Floats]] = {
         "values": list(np.eye(domain.size)[listed]),
-        "ranges": [_indicator(domain.size, query.values(domain.shape)) for query in options.ranges],
+        "ranges": [indicator(domain.size, query.values(domain.shape)) for query in options.ranges],
         "linear": [query.weights for query in options.linear],
     }
     p_value = bayes.p_value(basis.statistic)
@@ -80,12 +81,6 @@ def known_prior_part(basis: Basis, shares: tuple[Fraction, ...], listed: Integer
 @lru_cache(maxsize=16)
 def _bayes(mechanism: Mechanism, shares: tuple[Fraction, ...]) -> Bayes:
     return Bayes.of(mechanism, np.array([float(share) for share in shares]))
-
-
-def _indicator(size: int, members: Integers) -> Floats:
-    out = np.zeros(size)
-    out[members] = 1.0
-    return out
 
 
 def _contradiction(test: CalibrationTest) -> str:
