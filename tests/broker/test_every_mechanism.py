@@ -23,6 +23,10 @@ RECORDS = (
     'domain = { attributes = { line = { size = 6, mechanism = "tree", epsilon = 1.0 }, '
     'answer = { values = ["no", "yes"], mechanism = "binary", epsilon = [1.0, 2.0] } } }'
 )
+PUBLISHED = (
+    'epsilon = 1.0\nworkload = "published"\n'
+    "publish = { ranges = { first = [0, 341], middle = [170, 682], last = [512, 1023] } }"
+)
 ORDERED = ("--range", "2..4", "--quantile", "0.5")
 TABLES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "binary": ("epsilon = [1.0, 2.0]", LABELS, ()),
@@ -47,14 +51,20 @@ TABLES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     ),
     "tree": ("epsilon = 1.0", "domain = { size = 6, blocks = 4 }", ORDERED),
     "matrix": ('epsilon = 1.0\nstrategy = "prefix"', LINE, ORDERED),
+    "priors": ("epsilon = [0.5, 2.0]\nprior = { levels = 64 }", LABELS, ()),
+    "atoms": (PUBLISHED, "domain = { size = 1024 }", ("--range", "170..511")),
 }
+VARIANTS = {"priors": "lip", "atoms": "subset-selection"}
+"""Collections of a mechanism that has another one already."""
 N = 900
 
 
 def values_of(mechanism: str, rng: np.random.Generator) -> list[str]:
     if TABLES[mechanism][1] == LABELS:
-        return rng.choice(["no", "yes"], N, p=[0.7, 0.3]).tolist()
-    lines = [str(value) for value in rng.integers(0, 6, N)]
+        answers = rng.choice(["no", "yes"], N, p=[0.7, 0.3]).tolist()
+        # Each device knows its prior, and chooses its budget.
+        return [f"{one},0.3,2" for one in answers] if mechanism == "priors" else answers
+    lines = [str(value) for value in rng.integers(0, 1_024 if mechanism == "atoms" else 6, N)]
     if mechanism == "sampled":
         return [f"{line},{answer}" for line, answer in zip(lines, ["no", "yes"] * N, strict=False)]
     if "weights" in TABLES[mechanism][0]:
@@ -64,7 +74,7 @@ def values_of(mechanism: str, rng: np.random.Generator) -> list[str]:
 
 
 def test_there_is_a_collection_for_every_mechanism():
-    assert set(TABLES) == set(MECHANISMS)
+    assert {VARIANTS.get(name, name) for name in TABLES} == set(MECHANISMS)
 
 
 @on_one_broker
@@ -73,7 +83,8 @@ def test_every_mechanism_from_values_to_the_same_document(lab: Lab, tmp_path: Pa
     with lab.file.open("a") as file:
         for mechanism, (keys, domain, _) in TABLES.items():
             file.write(
-                f'\n[collection.{mechanism}]\nmechanism = "{mechanism}"\n{keys}\n{domain}\n'
+                f"\n[collection.{mechanism}]\n{keys}\n{domain}\n"
+                f'mechanism = "{VARIANTS.get(mechanism, mechanism)}"\n'
                 f'topic = "{mechanism}-{lab.collection.topics.source}"\npartitions = 2\n'
                 'precision = "1ms"\nminimum = 1\n'
                 'window = { size = "10s", grace = "0s", idle = "off" }\n'
