@@ -141,13 +141,17 @@ def find_areas(basis: Basis) -> Entry:
     groups = tree.group[named.places]
     rows = numbers(named.estimate, basis.n, None, shown[groups])
     divided = np.bincount(named.inside[named.inside >= 0], minlength=groups.size) > 0
+    blocks = (basis.mechanism.marginal or basis.mechanism).policy.disclosed_blocks
+    names = [f"block {block}" for block in range(roots.size)] if roots.size > 1 else ["all values"]
+    if blocks is not None and blocks.names is not None and blocks.count == roots.size > 1:
+        names = list(blocks.names)
     areas = []
     for entry, (place, row) in enumerate(zip(named.places.tolist(), rows, strict=True)):
         values = tree.values(place)
         inside = int(named.inside[entry])
         root = inside < 0
         block = int(groups[entry])
-        name = _root_name(block, roots.size) if root else _name(domain, values, block)
+        name = names[block] if root else _name(domain, values, names[block])
         areas.append(
             {
                 "name": name,
@@ -162,10 +166,6 @@ def find_areas(basis: Basis) -> Entry:
     return {"rule": _RULE, "family": named.family, "levels": named.levels, "entries": areas}
 
 
-def _root_name(group: int, roots: int) -> str:
-    return f"block {group}" if roots > 1 else "all values"
-
-
 def _box(domain: Domain, values: Integers) -> list[list[int]] | None:
     if not domain.ordered:
         return None
@@ -175,7 +175,7 @@ def _box(domain: Domain, values: Integers) -> list[list[int]] | None:
     return box
 
 
-def _name(domain: Domain, values: Integers, block: int) -> str:
+def _name(domain: Domain, values: Integers, block: str) -> str:
     """Return an area's name: for ordered values, the range that queries it.
 
     If only a part of the box belongs to the block, the name says so.
@@ -192,7 +192,7 @@ def _name(domain: Domain, values: Integers, block: int) -> str:
     assert isinstance(lows, list), "a label has an entry for each dimension"
     assert isinstance(highs, list), "a label has an entry for each dimension"
     full = math.prod(last - first + 1 for first, last in box) == values.size
-    return ("" if full else f"block {block} in ") + ",".join(
+    return ("" if full else f"{block} in ") + ",".join(
         f"{_end(low, 0)}..{_end(high, -1)}" for low, high in zip(lows, highs, strict=True)
     )
 

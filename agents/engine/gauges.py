@@ -294,7 +294,8 @@ def _add_document(
     if document.window is not None:
         end_ms = parse_time(document.window.end)
         families[f"{prefix}window_end_seconds"].add_metric([name], end_ms / 1000)
-    for gauge in query_gauges(document, collection.config.spec.domain.estimated):
+    config = collection.config
+    for gauge in query_gauges(document, config.spec.domain.estimated, config.names.value_labels):
         numbers = {
             "estimate": gauge.value,
             "estimate_low": gauge.low,
@@ -350,8 +351,12 @@ class QueryGauge:
     high: float | None
 
 
-def query_gauges(document: EstimateDocument, domain: Domain) -> Iterator[QueryGauge]:
+def query_gauges(
+    document: EstimateDocument, domain: Domain, names: Mapping[str, str] | None = None
+) -> Iterator[QueryGauge]:
     """Yield the queries of a document over a domain; none if it is withheld.
+
+    `names` are what people read in place of labels, by their text.
 
     For records: those of each attribute, as `ATTRIBUTE.QUERY`.
     """
@@ -363,7 +368,8 @@ def query_gauges(document: EstimateDocument, domain: Domain) -> Iterator[QueryGa
         return
     named = domain.kind == "values" and len(document.distribution) == domain.size
     for rank, entry in enumerate(document.distribution, start=1):
-        query = f"value:{entry.value}" if named else f"top:{rank}"
+        label = str(entry.value)
+        query = f"value:{(names or {}).get(label, label)}" if named else f"top:{rank}"
         yield QueryGauge(query, "share", entry.share, entry.low, entry.high)
     if document.mmse is not None:
         likeliest = document.mmse

@@ -3,6 +3,7 @@
 import asyncio
 import csv
 import io
+import json
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -193,3 +194,46 @@ async def test_only_configured_pages_show_one_view_in_a_frame(
             else:
                 await page.wait_for_load_state("networkidle")
                 await expect(frame.locator("#values-sum")).to_have_count(0)
+
+
+async def test_blocks_with_shapes_are_drawn_as_such_under_their_names(
+    page: Page, tmp_path: Path
+) -> None:
+    north, south = (
+        [[west, low], [west + 1, low], [west + 1, low + 1], [west, low + 1]]
+        for west, low in ((8.0, 51.0), (8.0, 50.0))
+    )
+    file = tmp_path / "wards.json"
+    features = [
+        {"type": "Feature", "id": one, "geometry": {"type": kind, "coordinates": ring}}
+        for one, kind, ring in (("north", "Polygon", [north]), (1, "MultiPolygon", [[south]]))
+    ]
+    file.write_text(json.dumps({"type": "FeatureCollection", "features": features}))
+    wards = {
+        **MODES,
+        "mechanism": "block-hadamard",
+        "domain": {"values": ["a", "b", "c", "d"], "blocks": 2},
+        "publish": {"top": 4},
+        "block_names": ["north", "south"],
+        "value_labels": {"a": "Altstadt"},
+        "geojson": str(file),
+    }
+    pipeline = serve_collections({"wards": wards})
+    served = pipeline.collections["wards"]
+    served.report(0, ["a"] * 700 + ["d"] * 300, times_ms=[START_MS] * 1000)
+    served.close(START_MS + MINUTE_MS)
+    async with serve(pipeline, port=0) as url:
+        await page.goto(url)
+        await expect(page.locator("#map-bounds")).to_contain_text("the share of a block")
+        box = await page.locator("#map-canvas").bounding_box()
+        assert box is not None
+        tip = page.locator("#tip")
+        for height, name, share in ((0.3, "north", "70"), (0.7, "south", "30")):
+            await page.mouse.move(box["x"] + 0.6 * box["width"], box["y"] + height * box["height"])
+            await expect(tip).to_contain_text(name)
+            await expect(tip).to_contain_text(f"{share}.")
+        await page.click("#areas summary")
+        names = page.locator("#all-area-rows tbody th")
+        await expect(names).to_have_text(["north", "south"])
+        await page.click("#tab-values")
+        await expect(page.locator("#value-rows tbody th").first).to_have_text("Altstadt")

@@ -1,6 +1,7 @@
 """Names of a collection, its values and blocks: shown, and never part of what devices send."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +112,9 @@ def test_people_read_names_where_values_are_printed(tmp_path: Path) -> None:
     assert "Answers of pupils (pupils)" in table
     assert "daily" in table
     assert "never" in table
+    file.write_text(file.read_text() + 'block_names = ["rarely", "often"]\n')
+    areas = invoke("estimate", "--areas", *options, str(reports)).stdout
+    assert re.search(r"rarely +│ +2", areas), areas
     document = json.loads(invoke("estimate", "--json", *options, str(reports)).stdout)
     assert document["title"] == "Answers of pupils"
     assert {entry["value"] for entry in document["distribution"]} == {0, 1, 2, 3}

@@ -9,13 +9,13 @@ import { element, offer, select } from "./dom.js";
 /**
  * A collection or an attribute whose domain has the names that people read.
  *
- * @template {Pick<Collection, "domain" | "value_labels" | "unit">} About
+ * @template {Pick<Collection, "domain" | "value_labels" | "unit" | "axes" | "block_names">} About
  * @param {About} about
  * @returns {About}
  */
 export function named(about) {
-  const { domain, value_labels, unit } = about;
-  return { ...about, domain: { ...domain, value_labels, unit } };
+  const { domain, value_labels, unit, axes, block_names } = about;
+  return { ...about, domain: { ...domain, value_labels, unit, axes, block_names } };
 }
 
 /**

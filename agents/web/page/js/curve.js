@@ -80,7 +80,9 @@ export function drawCurve(name, title, domain, places, estimate, bounded = false
     ],
     yText: (value) => tickText(value, "%"),
     height: TALL,
-    xTitle: domain.unit ?? "value",
+    xTitle: [domain.axes?.[0] ?? (domain.unit ? "" : "value"), domain.unit]
+      .filter(Boolean)
+      .join(", "),
     yTitle: "share up to it",
     across: quantiles.flatMap((one) =>
       whiskerOf(one).map((whisker) => ({ ...whisker, label: saidOf(one), open: !final })),

@@ -93,10 +93,10 @@ export function numberText(value) {
  * The name of an area, which is what a query asks for, as people write it: "44 to 49, 97". A label
  * stays as it is.
  *
- * @param {{name: string, box: number[][] | null}} area
+ * @param {{name: string, box: number[][] | null, block?: number | null, inside?: number | null}} area
  */
-export const areaText = ({ name, box }) =>
-  box === null
+export const areaText = ({ name, box, block, inside }) =>
+  box === null || (inside === null && block !== null)
     ? name
     : name
         .replace(/(?<=\d)\.0(?!\d)/g, "")

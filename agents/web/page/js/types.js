@@ -136,9 +136,11 @@
  * @property {Domain[]} [parts] Of a pair of attributes.
  * @property {Record<string, string>} [value_labels] What people read in place of labels.
  * @property {string | null} [unit]
+ * @property {string[] | null} [axes] Names of the dimensions.
+ * @property {string[] | null} [block_names]
  */
 
-/** @typedef {{name: string, mechanism: string, values: number, domain: Domain, likelihood: boolean, value_labels?: Record<string, string>, unit?: string | null}} Attribute */
+/** @typedef {{name: string, mechanism: string, values: number, domain: Domain, likelihood: boolean, value_labels?: Record<string, string>, unit?: string | null, axes?: string[] | null, block_names?: string[] | null}} Attribute */
 
 /** @typedef {{over: string, charges: number, loss: string, factor: string}} LossOverTime */
 

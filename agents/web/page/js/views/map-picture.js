@@ -149,6 +149,7 @@ function fillAreas(pen, { areas, owner, shape, view, paint, hatched }, x, y) {
     for (let from = view.column, to = from; from < end; from = to) {
       const area = owner[first + from];
       while (to < end && owner[first + to] === area) to += 1;
+      if (area < 0) continue; // Outside of all shapes.
       // Whole pixels, or gaps between rows would show.
       const [left, top] = [Math.floor(x(from)), Math.floor(y(row))];
       const [right, bottom] = [Math.ceil(x(to)), Math.ceil(y(row + 1))];
@@ -228,7 +229,7 @@ function writeShares(pen, { areas, view, paint, written }, x, y) {
  * @param {Place} x
  * @param {Place} y
  */
-function drawAxes(pen, { view, label }, x, y) {
+function drawAxes(pen, { view, label, domain }, x, y) {
   pen.fillStyle = pen.strokeStyle = colour("faint");
   pen.font = "12px system-ui, sans-serif";
   pen.lineWidth = 1;
@@ -247,7 +248,11 @@ function drawAxes(pen, { view, label }, x, y) {
     pen.lineTo(at, bottom + 4);
     pen.fillText(text(1, place), at, bottom + 6);
   }
-  pen.fillText("second coordinate", x(view.column + view.columns / 2), bottom + 23);
+  pen.fillText(
+    domain.axes?.[1] ?? "second coordinate",
+    x(view.column + view.columns / 2),
+    bottom + 23,
+  );
   pen.textAlign = "right";
   pen.textBaseline = "middle";
   for (const place of ticks(view.row, view.rows, y(1) - y(0), 36)) {
@@ -257,12 +262,13 @@ function drawAxes(pen, { view, label }, x, y) {
   }
   pen.stroke();
   // A map that is lower than its title leaves the title the room of the other axis.
-  const half = pen.measureText("first coordinate").width / 2;
+  const rows = domain.axes?.[0] ?? "first coordinate";
+  const half = pen.measureText(rows).width / 2;
   pen.save();
   pen.translate(10, Math.max(y(view.row + view.rows / 2), half + 2));
   pen.rotate(-Math.PI / 2);
   pen.textAlign = "center";
-  pen.fillText("first coordinate", 0, 0);
+  pen.fillText(rows, 0, 0);
   pen.restore();
 }
 

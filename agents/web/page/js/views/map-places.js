@@ -58,6 +58,15 @@ export async function placesOf(collection, areas) {
 }
 
 /**
+ * @param {Int32Array} block Of each place; below 0 where there is none.
+ * @param {AreaEntry[]} areas Blocks.
+ */
+export function ownersOf(block, areas) {
+  const places = new Map(areas.map((area, place) => [area.block ?? 0, place]));
+  return block.map((own) => places.get(own) ?? -1);
+}
+
+/**
  * The ratio of an area's share to its even share of its block, outside of the areas in it.
  *
  * @param {AreaEntry[]} areas

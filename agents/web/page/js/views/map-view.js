@@ -17,7 +17,8 @@ import {
   rangeOf,
   restOf,
 } from "./map-picture.js";
-import { placesOf, sentenceOf, timesEven } from "./map-places.js";
+import { ownersOf, placesOf, sentenceOf, timesEven } from "./map-places.js";
+import { hasShapes, shapesOf } from "./shapes.js";
 import { fillTable } from "../table.js";
 
 /** @typedef {import("../types.js").AreaEntry} AreaEntry */
@@ -44,8 +45,11 @@ let [rest, due] = [0, 0]; // A timer, and a frame to paint.
 /** @type {import("../types.js").View} */
 export const mapView = {
   id: "map",
-  fits: ({ domain, values }) =>
-    domain.ordered && domain.shape.length === 2 && values <= MOST_PLACES,
+  fits: (collection) => {
+    const { domain, values } = collection;
+    const places = domain.ordered && domain.shape.length === 2 && values <= MOST_PLACES;
+    return places || hasShapes(collection);
+  },
   compares: () => true,
   update,
   restyle: redraw,
@@ -81,24 +85,30 @@ async function update({ collection, window, change, method }, current) {
   if (!current() || estimate.withheld || !estimate.areas) return estimate;
   const all = estimate.areas.entries;
   const measure = measureOf(answer !== null);
-  const blocks = measure === "blocks";
+  const drawnShapes = hasShapes(collection) ? await shapesOf(collection) : null;
+  const blocks = measure === "blocks" || drawnShapes !== null;
   const moved = measure === "change" && answer ? changePicture(collection, answer, all) : null;
   // Blocks only: without the areas inside, each block is even.
   const areas = blocks
     ? all.filter(({ inside }) => inside === null).map((one) => ({ ...one, rest: null }))
     : all;
+  if (drawnShapes) areas.forEach((one) => (one.values = 1)); // Shares of blocks, however large.
   const painted = moved ?? sharesOf(areas);
-  const places = await placesOf(collection, painted.areas);
+  const places = drawnShapes
+    ? { ...drawnShapes, owner: ownersOf(drawnShapes.block, painted.areas) }
+    : await placesOf(collection, painted.areas);
   if (!current()) return estimate;
-  const { domain } = collection;
-  const shape = /** @type {[number, number]} */ (domain.shape);
+  const domain = drawnShapes
+    ? { ...collection.domain, axes: ["latitude", "longitude"] }
+    : collection.domain;
+  const shape = drawnShapes?.shape ?? /** @type {[number, number]} */ (domain.shape);
   drawn = {
+    label: (axis, place) => labelOf(domain, axis, place),
     ...painted,
     ...places,
     shape,
     domain,
     view: viewOf(shape),
-    label: (axis, place) => labelOf(domain, axis, place),
   };
   const { family } = estimate.areas;
   say(element("map-sum"), moved?.said ?? sentenceOf(all));
@@ -108,7 +118,9 @@ async function update({ collection, window, change, method }, current) {
     moved
       ? "Colour is the change of the share of a block, or of a part of fixed size where there are " +
           "no blocks; hatched unless its bounds exclude 0."
-      : "Colour is the share per place. An area has a colour of its own only where its bounds " +
+      : drawnShapes
+        ? `Colour is the share of a block. ${boundsText(estimate, together)}`
+        : "Colour is the share per place. An area has a colour of its own only where its bounds " +
           `exclude the even share of its surroundings. ${boundsText(estimate, together)}`,
   );
   element("areas").hidden = moved !== null;
@@ -274,7 +286,7 @@ function decimalsOf(areas) {
  */
 function fillAreas(id, places) {
   if (!drawn) return;
-  const { areas } = drawn;
+  const { areas, domain } = drawn;
   const decimals = decimalsOf(areas);
   /** @param {number | null} share */
   const percent = (share) => figure(percentText(share, decimals), share);
@@ -293,9 +305,10 @@ function fillAreas(id, places) {
       const { block, share, low, high, forged } = areas[place];
       const needed = forged === null ? "–" : figure(countText(forged), forged);
       const against = areas[place].inside === null ? "–" : againstText(place);
-      const number = block === null ? "–" : figure(String(block), block);
+      const own =
+        block === null ? "–" : (domain.block_names?.[block] ?? figure(String(block), block));
       const name = areaText(areas[place]);
-      return [name, number, percent(share), percent(low), percent(high), against, needed];
+      return [name, own, percent(share), percent(low), percent(high), against, needed];
     }),
   );
 }
@@ -380,13 +393,16 @@ function sharesOf(areas) {
 function tipOf(cell) {
   const { areas, owner, shape, label, domain, rows } = /** @type {Picture} */ (drawn);
   const area = areas[owner[cell]];
+  if (!area) return { title: "outside of all blocks", rows: [] };
+  if (!area.box) return { title: areaText(area), rows: rows(area) };
   const place = /** @type {import("../types.js").Label} */ ([
     label(0, Math.floor(cell / shape[1])),
     label(1, cell % shape[1]),
   ]);
   const { values } = restOf(area);
   const name = area.rest ? `the rest of ${areaText(area)}` : areaText(area);
-  const where = area.block === null || area.inside === null ? "" : ` in block ${area.block}`;
+  const outer = domain.block_names?.[area.block ?? -1] ?? `block ${area.block}`;
+  const where = area.block === null || area.inside === null ? "" : ` in ${outer}`;
   return {
     title: `Place ${labelText(place, domain)}`,
     more: `${name}${where}, ${countText(values)} places`,
