@@ -1,7 +1,7 @@
 """What changed between two spans, as `ldpstream query --compare` prints it."""
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 from urllib.parse import quote
 
@@ -11,14 +11,14 @@ from ldpstream.agents.cli.terminal.client import connect
 from ldpstream.agents.cli.terminal.errors import Refused
 from ldpstream.agents.cli.terminal.labels import ShownLabels
 from ldpstream.agents.cli.terminal.options import Form
-from ldpstream.agents.cli.terminal.tables import FittingTable, percent, table_console
+from ldpstream.agents.cli.terminal.tables import FittingTable, percent, points, table_console
 from ldpstream.agents.client import Client
 from ldpstream.agents.document.flat import Cell, change_csv
 from ldpstream.agents.document.model import ChangeDocument, Moved
 from ldpstream.mechanisms.base.texts import count
 from ldpstream.mechanisms.base.times import format_time, parse_duration, parse_time
 
-_COLUMNS: Final = ("name", "before", "after", "change", "low", "high", "told")
+_COLUMNS: Final = ("name", "before", "after", "change", "low", "high", "shown")
 
 
 async def print_change(
@@ -114,18 +114,34 @@ def _show(document: ChangeDocument, rows: Sequence[Sequence[Cell]]) -> None:
         return
     console.print(
         f"of the population; all {document.family:,} bounds hold at once with "
-        f"{percent(document.confidence)} ({document.method}); {document.told:,} told",
+        f"{percent(document.confidence)} ({document.method})",
         markup=False,
     )
+    console.print(_verdict(document))
+    if not (before.final and after.final) and not document.method.startswith("anytime"):
+        console.print(
+            "a span is still open: its bounds hold for one look, those of --method anytime for many"
+        )
     table = FittingTable()
     for header in _COLUMNS:
         table.add_column(header, justify="left" if header == "name" else "right")
     for kind, name, *numbers, told in rows:
-        # Shares in percent; means and positions in their own units.
-        text_of = "{:.6g}".format if kind in ("linear", "quantile") else percent
-        texts = [
-            text_of(entry) if isinstance(entry, int | float) else str(entry or "")
-            for entry in numbers
-        ]
+        # Shares in percent and their changes in points; means and positions in their own units.
+        if kind in ("linear", "quantile"):
+            texts = [_text(entry, "{:.6g}".format) for entry in numbers]
+        else:
+            texts = [_text(entry, percent) for entry in numbers[:2]]
+            texts += [_text(entry, points) for entry in numbers[2:]]
         table.add_row(str(name), *texts, str(told or ""))
     console.print(table)
+
+
+def _verdict(document: ChangeDocument) -> str:
+    """Return how many changes are more than chance, in a sentence."""
+    if not document.told:
+        return f"none of {count(document.family, 'change')} is shown, which is no proof of none"
+    return f"{document.told:,} of {count(document.family, 'change')} shown to be more than chance"
+
+
+def _text(cell: Cell, text_of: Callable[[float], str]) -> str:
+    return text_of(cell) if isinstance(cell, int | float) else str(cell or "")

@@ -128,6 +128,8 @@ def show_document(document: EstimateDocument, console: Console, showing: Showing
             (labels.text(entry.value, document.attribute), entry) for entry in document.distribution
         ]
         console.print(_shares("value", rows))
+        if noise := describe_noise(document):
+            console.print(noise)
     crossed = _crossed(document, labels)
     if crossed is not None:
         console.print(crossed)
@@ -297,6 +299,23 @@ def reasons_text(answer: CollectionStatus) -> str:
 def percent(share: float | None) -> str:
     """Return a share in percent, or `undefined`."""
     return "undefined" if share is None else f"{100 * share:.2f}%"
+
+
+def points(change: float | None) -> str:
+    """Return a change of a share in percentage points, or `undefined`.
+
+    "-2%" would also be read as 2% less than before.
+    """
+    return "undefined" if change is None else f"{100 * change:+.2f} pt"
+
+
+def describe_noise(document: EstimateDocument) -> str | None:
+    """Return how many listed values may be nobody's, or None if none: their shares are noise."""
+    lows = [entry.low for entry in document.distribution if entry.low is not None]
+    zeros = sum(low <= 0.0 for low in lows)
+    if zeros == 0:
+        return None
+    return f"low is 0 for {zeros:,} of {len(lows):,} values: nothing shows that anybody has them"
 
 
 def _shares(heading: str, rows: Sequence[tuple[str, ValueEstimate | RangeEstimate]]) -> Table:

@@ -250,10 +250,32 @@ async def test_spans_are_compared(url: str) -> None:
     assert "before: 2026-11-21T10:00:00Z to 2026-11-21T10:02:00Z" in table.stdout
     assert "of the population; all 61 bounds hold at once with 95.00%" in table.stdout
     assert "downtown" in table.stdout
+    # Points of a share and percent of a number are two things; silence proves nothing.
+    assert re.search(r"[+-]\d+\.\d\d pt", table.stdout)
+    assert re.search(r"(none|\d+) of 61 changes (is )?shown", table.stdout)
     rows = list(csv.reader(io.StringIO((
         await ldpstream("query", url, "city", "--compare", "before", "--csv", "--top", "all")
     ).stdout)))  # fmt: skip
     assert {"before_start", "start", "kind", "change", "low", "told"} < set(rows[0])
     assert len(rows) == 1 + 60 + 1
+    spans = dict(zip(rows[0], rows[1], strict=True))
+    assert spans["before_start"] == found["before"]["window"]["start"]
+    assert spans["n"] == str(found["after"]["n"])
     refused = await ldpstream("query", url, "city", "--compare", "yesterday")
     assert "--compare: expected before, how much earlier" in refused.stderr
+
+
+async def test_values_that_may_be_nobodys_are_counted(url: str) -> None:
+    (document,) = json.loads((await ldpstream("query", url, "city", "--json")).stdout)["windows"]
+    lows = [entry["low"] for entry in document["distribution"]]
+    zeros = sum(low == 0.0 for low in lows)
+    assert zeros
+    shown = await ldpstream("query", url, "city")
+    assert f"low is 0 for {zeros} of {len(lows)} values: nothing shows that" in shown.stdout
+
+
+async def test_an_open_span_is_compared_for_one_look(url: str) -> None:
+    note = "a span is still open: its bounds hold for one look"
+    assert note in (await ldpstream("query", url, "city", "--compare", "before")).stdout
+    often = await ldpstream("query", url, "city", "--compare", "before", "--method", "anytime")
+    assert note not in often.stdout
