@@ -1,6 +1,9 @@
 """`ldpstream privatize`: turn values into reports."""
 
 import sys
+from collections.abc import Generator
+from contextlib import closing
+from pathlib import Path
 from typing import BinaryIO
 
 import click
@@ -14,45 +17,72 @@ from ldpstream.agents.cli.terminal.common import (
     refuse_one_report,
     refuse_words,
 )
+from ldpstream.agents.cli.terminal.errors import Refused
 from ldpstream.agents.cli.terminal.ledgers import Spending, ledger_options, opened, releases
-from ldpstream.agents.cli.terminal.reports import write_reports
+from ldpstream.agents.cli.terminal.reports import write_reports, write_table
 from ldpstream.agents.cli.terminal.value_options import Reading, ReadingOptions, reading_options
 from ldpstream.agents.cli.terminal.values import read_values
 from ldpstream.agents.config import CollectionConfig
+from ldpstream.mechanisms.base.arrays import Integers
+from ldpstream.mechanisms.interface.mechanism import Reports
 from ldpstream.mechanisms.ledger import Ledger
+from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 
 @click.command()
 @config_option
 @reading_options
 @ledger_options
+@click.option(
+    "--to",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write an Arrow table to this file, in place of lines.",
+)
 @click.argument("name")
 @click.argument("values", type=click.File("rb"), default="-")
 def privatize(
-    config_file: str, name: str, values: BinaryIO, *, options: ReadingOptions, spending: Spending
+    config_file: str,
+    name: str,
+    values: BinaryIO,
+    *,
+    options: ReadingOptions,
+    spending: Spending,
+    to: Path | None,
 ) -> None:
     """Turn value lines (a file, or stdin) into reports, one JSON object per line.
 
-    A line is a label, an integer, or one column per dimension ("row,column" on a grid). With
-    --times an RFC 3339 time or epoch milliseconds comes first, within the last year and at most a
-    day ahead unless --replay is given. Rows of a Parquet or Arrow table are lines, too. Randomness
-    is the operating system's.
+    estimate and send read them, as lines or as the table of --to. A line of values is a label, an
+    integer, or one column per dimension ("row,column" on a grid). With --times an RFC 3339 time or
+    epoch milliseconds comes first, within the last year and at most a day ahead unless --replay is
+    given. Rows of a Parquet or Arrow table are lines, too. Randomness is the operating system's.
     """
     _, collection = load_collection(config_file, name)
     refuse_words(collection)
     refuse_one_report(collection, "send --ledger, because a line of privatize has no token")
     reading = Reading.of(collection, options)
     if spending.ledger is not None:
+        if to is not None:
+            raise Refused("--to: expected no --ledger, whose reports are written as lines")
         with opened(collection, spending.ledger, spending) as ledger:
             _keep(ledger, collection, values, reading)
         return
     spending.refuse()
     spec = collection.spec
     collect_rarely()
-    for chunk in read_values(values, spec.domain, reading, chunk=CHUNK):
-        reports = spec.mechanism.privatize(chunk.indices)
-        sys.stdout.buffer.write(write_reports(spec, reports, chunk.times_ms))
+    if to is not None:
+        with to.open("wb") as sink, closing(_draw(spec, values, reading)) as chunks:
+            write_table(sink, spec, chunks)
+        return
+    for reports, times_ms in _draw(spec, values, reading):
+        sys.stdout.buffer.write(write_reports(spec, reports, times_ms))
     sys.stdout.buffer.flush()
+
+
+def _draw(
+    spec: CollectionSpec, values: BinaryIO, reading: Reading
+) -> Generator[tuple[Reports, Integers | None], None, None]:
+    for chunk in read_values(values, spec.domain, reading, chunk=CHUNK):
+        yield spec.mechanism.privatize(chunk.indices), chunk.times_ms
 
 
 def _keep(ledger: Ledger, collection: CollectionConfig, values: BinaryIO, reading: Reading) -> None:

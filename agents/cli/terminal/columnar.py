@@ -4,7 +4,7 @@ A file is recognised by its first bytes, whatever its name, so pipes work too.
 """
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO, Final
 
 import numpy as np
@@ -38,35 +38,23 @@ class ColumnarRows(Iterator[list[str]]):
         """Open the table in an input, called `name` in messages.
 
         Reads `columns`, in this order; all if empty. A pipe is kept in memory.
-
-        Raises:
-            Refused: where a column is missing or occurs twice, or the table is incomplete.
-            Failed: where pyarrow is not installed.
         """
         self.line_num = 0
         self._name = name
         self._columns = list(columns)
-        try:
-            self._arrow = imported("pyarrow", *_EXTRA)
-            self._batches = self._open(stream, chunk)
-        except ImportError as error:
-            raise Failed(str(error)) from error
-        except self._arrow.ArrowException as error:
-            raise self._broken() from error
+        self._batches = read_batches(stream, name, chunk, choose=self._own_names)
         self._waiting: Iterator[list[str]] = iter(())
 
     def __next__(self) -> list[str]:
         """Return the next row.
 
         Raises:
-            Refused: where the table is damaged, a column's cells are lists, tables or bytes, or its
-                times have no zone.
+            Refused: where the table is damaged or incomplete, a column is missing or occurs twice,
+                its cells are lists, tables or bytes, or its times have no zone.
+            Failed: where pyarrow is not installed.
         """
         while (row := next(self._waiting, None)) is None:
-            try:
-                batch = next(self._batches)
-            except (self._arrow.ArrowException, OSError) as error:
-                raise self._broken() from error
+            batch = next(self._batches)
             names = [canonical_text(name) for name in batch.schema.names]
             chosen = [names.index(canonical_text(column)) for column in self._columns]
             # By their places: without `columns` names need not be unique.
@@ -75,29 +63,6 @@ class ColumnarRows(Iterator[list[str]]):
             self._waiting = map(list, zip(*texts, strict=True))
         self.line_num += 1
         return row
-
-    def _open(self, stream: BinaryIO, chunk: int) -> Iterator[Any]:
-        """Return the table's batches of rows."""
-        source: Any = stream if stream.seekable() else io.BytesIO(stream.read())
-        begin = source.tell()
-        first = source.read(len(_ARROW_FILE))
-        source.seek(begin)
-        if first.startswith(_PARQUET):
-            parquet = imported("pyarrow.parquet", *_EXTRA)
-            file = parquet.ParquetFile(source)
-            names = self._own_names(file.schema_arrow)
-            # Do not decode columns that nobody asked for.
-            batches: Iterator[Any] = file.iter_batches(batch_size=chunk, columns=names or None)
-            return batches
-        ipc = imported("pyarrow.ipc", *_EXTRA)
-        if first.startswith(_ARROW_FILE):
-            reader = ipc.open_file(source)
-            whole = map(reader.get_batch, range(reader.num_record_batches))
-        else:
-            reader = ipc.open_stream(source)
-            whole = iter(reader)
-        self._own_names(reader.schema)
-        return (batch.slice(at, chunk) for batch in whole for at in range(0, len(batch), chunk))
 
     def _own_names(self, schema: Any) -> list[str]:
         """Return the columns to read as the table spells them.
@@ -114,8 +79,8 @@ class ColumnarRows(Iterator[list[str]]):
         return names
 
     def _texts(self, cells: Any, column: str) -> list[str]:
-        arrow = self._arrow
-        compute = imported("pyarrow.compute", *_EXTRA)
+        arrow = import_arrow("pyarrow")
+        compute = import_arrow("pyarrow.compute")
         if arrow.types.is_dictionary(cells.type):
             cells = cells.dictionary_decode()
         if arrow.types.is_timestamp(cells.type):
@@ -135,8 +100,58 @@ class ColumnarRows(Iterator[list[str]]):
             raise Refused(f"{self._name}: column {column!r}: {what}") from None
         return texts
 
-    def _broken(self) -> Refused:
-        return Refused(f"{self._name}: expected a complete Parquet or Arrow table")
+
+def import_arrow(module: str) -> Any:
+    """Return a module of pyarrow.
+
+    Raises:
+        Failed: where pyarrow is not installed.
+    """
+    try:
+        return imported(module, *_EXTRA)
+    except ImportError as error:
+        raise Failed(str(error)) from error
+
+
+def read_batches(
+    stream: BinaryIO, name: str, chunk: int, *, choose: Callable[[Any], list[str]]
+) -> Iterator[Any]:
+    """Yield the record batches of a table, up to `chunk` rows each.
+
+    `choose` returns the columns to read of a schema, or none for all, and may refuse it.
+
+    Raises:
+        Refused: where the table is damaged or incomplete.
+        Failed: where pyarrow is not installed.
+    """
+    arrow = import_arrow("pyarrow")
+    try:
+        yield from _open(stream, chunk, choose)
+    except (arrow.ArrowException, OSError) as error:
+        raise Refused(f"{name}: expected a complete Parquet or Arrow table") from error
+
+
+def _open(stream: BinaryIO, chunk: int, choose: Callable[[Any], list[str]]) -> Iterator[Any]:
+    source: Any = stream if stream.seekable() else io.BytesIO(stream.read())
+    begin = source.tell()
+    first = source.read(len(_ARROW_FILE))
+    source.seek(begin)
+    if first.startswith(_PARQUET):
+        parquet = import_arrow("pyarrow.parquet")
+        file = parquet.ParquetFile(source)
+        names = choose(file.schema_arrow)
+        # Do not decode columns that nobody asked for.
+        batches: Iterator[Any] = file.iter_batches(batch_size=chunk, columns=names or None)
+        return batches
+    ipc = import_arrow("pyarrow.ipc")
+    if first.startswith(_ARROW_FILE):
+        reader = ipc.open_file(source)
+        whole = map(reader.get_batch, range(reader.num_record_batches))
+    else:
+        reader = ipc.open_stream(source)
+        whole = iter(reader)
+    choose(reader.schema)
+    return (batch.slice(at, chunk) for batch in whole for at in range(0, len(batch), chunk))
 
 
 def time_texts(numbers: NDArray[np.int64], unit: str) -> list[str]:

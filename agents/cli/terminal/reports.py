@@ -1,19 +1,23 @@
-"""Report lines: one JSON object per report; `privatize` writes, `estimate` and `send` read them.
+"""Files of reports: `privatize` writes, `estimate` and `send` read them.
 
-`{"collection": name, "fingerprint": hex, "report": base64}`, and with times `"time"`.
+Lines are one JSON object per report, `{"collection": name, "fingerprint": hex, "report": base64}`,
+and with times `"time"`. A table of Arrow has the columns `report`, in bytes, and with times `time`,
+and the schema's metadata name the collection and the fingerprint.
 """
 
+import io
 import json
 from base64 import b64decode, b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from string import ascii_letters, digits
-from typing import BinaryIO, Final, TypeAlias
+from typing import Any, BinaryIO, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.agents.cli.terminal.columnar import begins_table, import_arrow, read_batches
 from ldpstream.agents.cli.terminal.errors import Refused
 from ldpstream.agents.cli.terminal.value_options import NearNow
 from ldpstream.agents.cli.terminal.values import BadLines, source_name, unreadable
@@ -53,6 +57,39 @@ def write_reports(spec: CollectionSpec, reports: Reports, times_ms: Integers | N
         [np.broadcast_to(column, (len(encoded), column.shape[1])) for column in columns]
     )
     return rows.tobytes().replace(b"\0", b"")
+
+
+def write_table(
+    sink: BinaryIO, spec: CollectionSpec, chunks: Iterable[tuple[Reports, Integers | None]]
+) -> None:
+    """Write reports as an Arrow file; one that is not written to its end is refused when read.
+
+    Raises:
+        Failed: where pyarrow is not installed.
+    """
+    arrow, ipc = import_arrow("pyarrow"), import_arrow("pyarrow.ipc")
+    writer, size = None, spec.mechanism.report_bytes
+    for reports, times_ms in chunks:
+        encoded = np.ascontiguousarray(spec.mechanism.encode(reports))
+        columns = {
+            "report": arrow.FixedSizeBinaryArray.from_buffers(
+                arrow.binary(size), len(encoded), [None, arrow.py_buffer(encoded)]
+            )
+        }
+        if times_ms is not None:
+            cut = arrow.array(times_ms - times_ms % spec.precision_ms)
+            columns["time"] = cut.cast(arrow.timestamp("ms", tz="UTC"))
+        batch = arrow.record_batch(columns, metadata=_metadata(spec))
+        if writer is None:
+            writer = ipc.new_file(sink, batch.schema)
+        writer.write_batch(batch)
+    if writer is not None:
+        writer.close()
+
+
+def _metadata(spec: CollectionSpec) -> dict[bytes, bytes]:
+    name = spec.name.encode()
+    return {b"collection": name, b"fingerprint": spec.fingerprint.hex().encode()}
 
 
 def _head(spec: CollectionSpec) -> bytes:
@@ -101,38 +138,83 @@ def _decode_rows(texts: Texts, size: int) -> NDArray[np.uint8] | None:
 def read_reports(
     stream: BinaryIO, spec: CollectionSpec, *, chunk: int, near: NearNow | None = None
 ) -> Iterator[ReportLines]:
-    """Read all report lines, up to `chunk` at a time; their times must be within `near`.
+    """Read all reports, up to `chunk` at a time; their times must be within `near`.
+
+    Rows of a table are lines, too.
 
     Raises:
         Refused: naming the line, for anything but a report of this spec, for an implausible time,
             and where only some lines have a time. Says how many lines are bad: in a file all of
             them, in a pipe those read so far. Also for an empty or unreadable input.
     """
-    name = source_name(stream)
-    bad = BadLines(name)
+    bad = BadLines(source_name(stream))
+    # Any: click passes a BufferedReader, or a stream that behaves like a raw one.
+    raw: Any = stream
+    buffered = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(raw)
+    try:
+        if begins_table(buffered.peek(1)):
+            yield from _read_table(buffered, spec, bad, chunk, near)
+        else:
+            yield from _read_lines(buffered, spec, bad, chunk, near)
+    except OSError as error:
+        raise unreadable(bad.name, error) from error
+    finally:
+        if buffered is not raw:
+            # Closing it would close the stream.
+            buffered.detach()
+    if bad.count:
+        raise bad.refusal()
+    if bad.read == 0:
+        raise Refused(f"{bad.name}: expected at least one report line, got none")
+
+
+def _read_lines(
+    stream: BinaryIO, spec: CollectionSpec, bad: BadLines, chunk: int, near: NearNow | None
+) -> Iterator[ReportLines]:
     timed: bool | None = None
-    while lines := _take(stream, chunk, name):
+    while lines := list(islice(stream, chunk)):
         line = bad.read + 1
         parsed = _parse(lines, spec, bad, near)
         if parsed is None:
             if bad.enough(len(lines), chunk, whole=stream.seekable()):
-                break
+                return
             continue
         if timed not in {None, parsed.times_ms is not None}:
-            raise _mixed(name, line)
+            raise _mixed(bad.name, line)
         timed = parsed.times_ms is not None
         yield parsed
-    if bad.count:
-        raise bad.refusal()
-    if bad.read == 0:
-        raise Refused(f"{name}: expected at least one report line, got none")
 
 
-def _take(stream: BinaryIO, chunk: int, name: str) -> list[bytes]:
-    try:
-        return list(islice(stream, chunk))
-    except OSError as error:
-        raise unreadable(name, error) from error
+def _read_table(
+    stream: BinaryIO, spec: CollectionSpec, bad: BadLines, chunk: int, near: NearNow | None
+) -> Iterator[ReportLines]:
+    def check(schema: Any) -> list[str]:
+        expected = _metadata(spec)
+        given = schema.metadata or {}
+        if {key: given.get(key) for key in expected} != expected:
+            what = f"collection {spec.name} with fingerprint {spec.fingerprint.hex()}"
+            raise Refused(f"{bad.name}: expected a table that privatize --to wrote for {what}")
+        types = {field.name: str(field.type) for field in schema}
+        size = spec.mechanism.report_bytes
+        wanted = {"report": f"fixed_size_binary[{size}]", "time": "timestamp[ms, tz=UTC]"}
+        if "report" not in types or not types.items() <= wanted.items():
+            what = ", ".join(f"{name} ({kind})" for name, kind in wanted.items())
+            raise Refused(f"{bad.name}: expected the columns {what}, of which time may be missing")
+        return list(types)
+
+    for batch in read_batches(stream, bad.name, chunk, choose=check):
+        if any(column.null_count for column in batch.columns):
+            raise Refused(f"{bad.name}: expected no missing cells")
+        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+        size, start = spec.mechanism.report_bytes, columns["report"].offset
+        payload = np.frombuffer(columns["report"].buffers()[1], dtype=np.uint8)
+        encoded = payload.reshape(-1, size)[start : start + len(batch)]
+        times_ms = columns["time"].cast("int64").to_numpy() if "time" in columns else None
+        parsed = _decode(encoded, times_ms, spec, bad, near, {})
+        if parsed is not None:
+            yield parsed
+        elif bad.enough(len(batch), chunk, whole=True):
+            return
 
 
 def _parse(
@@ -140,9 +222,9 @@ def _parse(
 ) -> ReportLines | None:
     """Return the reports of the next lines; None if a line so far is bad."""
     line = bad.read + 1
-    bad.read += len(lines)
     uniform = _parse_uniform(lines, spec, near)
     if uniform is not None:
+        bad.read += len(lines)
         return None if bad.count else uniform
     payload = bytearray()
     times_ms: list[int] = []
@@ -159,16 +241,30 @@ def _parse(
         if not wrong and len(times_ms) not in {0, position + 1}:
             raise _mixed(bad.name, line + position)
     encoded = np.frombuffer(payload, dtype=np.uint8).reshape(len(lines), -1)
+    times = np.array(times_ms, dtype=np.int64) if times_ms else None
+    return _decode(encoded, times, spec, bad, near, wrong)
+
+
+def _decode(
+    encoded: NDArray[np.uint8],
+    times_ms: Integers | None,
+    spec: CollectionSpec,
+    bad: BadLines,
+    near: NearNow | None,
+    wrong: dict[int, str],
+) -> ReportLines | None:
+    """Return the next reports; None if a line so far is bad, as those `wrong` by their places."""
+    line = bad.read + 1
+    bad.read += len(encoded)
     reports, valid = spec.mechanism.decode(encoded)
     for position in np.flatnonzero(~valid).tolist():
         wrong.setdefault(position, f"a report that {spec.name} can produce")
-    times = np.array(times_ms, dtype=np.int64) if times_ms else None
-    if near is not None and times is not None and len(times) == len(lines):
-        for position, expected in near.far(times).items():
+    if near is not None and times_ms is not None and len(times_ms) == len(encoded):
+        for position, expected in near.far(times_ms).items():
             wrong.setdefault(position, expected)
     for position in sorted(wrong):
         bad.add(line + position, wrong[position])
-    return None if bad.count else ReportLines(reports, times)
+    return None if bad.count else ReportLines(reports, times_ms)
 
 
 def _parse_uniform(

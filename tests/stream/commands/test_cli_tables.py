@@ -8,11 +8,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from ldpstream.agents.cli.terminal.errors import Refused
+from ldpstream.agents.cli.terminal.reports import read_reports
 from ldpstream.agents.cli.terminal.value_options import Reading
 from ldpstream.agents.cli.terminal.values import read_values
 from ldpstream.agents.config import load_config
@@ -220,3 +222,54 @@ def test_a_missing_pyarrow_is_named(file: str, tmp_path: Path, monkeypatch: pyte
     result = invoke("privatize", "-c", file, "c", path)
     assert result.exit_code == 1
     assert "pip install 'ldpstream[parquet]'" in result.stderr
+
+
+def test_reports_are_written_and_read_as_a_table(file: str, tmp_path: Path):
+    """Epsilon is so large that nothing is random: both forms hold the same reports."""
+    values = keep(tmp_path, b"2026-11-21T10:00:00Z,0\n2026-11-21T10:00:01.5Z,2\n")
+    command = ["privatize", "-c", file, "--times", "--replay", "c", values]
+    table, lines = tmp_path / "reports.arrow", tmp_path / "reports"
+    assert invoke(*command, "--to", str(table)).stdout == ""
+    lines.write_text(invoke(*command).stdout)
+    spec = load_config(file).collections["c"].spec
+    for chunk in (1, 10):
+        with table.open("rb") as first, lines.open("rb") as second:
+            pairs = [
+                [np.concatenate(each) for each in zip(*rows, strict=True)]
+                for rows in (
+                    [
+                        (part.reports, part.times_ms)
+                        for part in read_reports(stream, spec, chunk=chunk)
+                    ]
+                    for stream in (first, second)
+                )
+            ]
+        assert all(map(np.array_equal, *pairs))
+    estimate = ["estimate", "-c", file, "--json", "c"]
+    assert invoke(*estimate, str(table)).stdout == invoke(*estimate, str(lines)).stdout
+    assert "collection g" in refused(invoke("estimate", "-c", file, "g", str(table)))
+
+
+def test_tables_with_other_reports_are_refused(file: str, tmp_path: Path):
+    path = tmp_path / "reports.arrow"
+    values = keep(tmp_path, b"0\n2\n1\n")
+    invoke("privatize", "-c", file, "--to", str(path), "c", values)
+    good = pa.ipc.open_file(path).read_all()
+    bare = good.replace_schema_metadata()
+    impossible = good.set_column(0, good.schema.field(0), pa.array([b"\xff"] * 3, pa.binary(1)))
+    missing = good.set_column(0, good.schema.field(0), pa.array([None] * 3, pa.binary(1)))
+    for table, expected in (
+        (bare, "privatize --to wrote"),
+        (good.rename_columns(["reports"]), "expected the columns report (fixed_size_binary[1])"),
+        (impossible, "line 1: expected a report that c can produce; 3 of 3 lines are bad"),
+        (missing, "expected no missing cells"),
+        (good.slice(0, 0), "expected at least one report line, got none"),
+    ):
+        if table is not bare:
+            table = table.replace_schema_metadata(good.schema.metadata)
+        path.write_bytes(arrow_file(table))
+        assert expected in refused(invoke("estimate", "-c", file, "c", str(path)))
+    path.write_bytes(arrow_file(good)[:-8])
+    assert "complete Parquet or Arrow table" in refused(
+        invoke("estimate", "-c", file, "c", str(path))
+    )
