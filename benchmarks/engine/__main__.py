@@ -3,8 +3,8 @@
     python -m benchmarks.engine --page docs/performance.md
 
 Parts (`--only` takes some of them, separated by commas): `speed` by frame size, also of bare
-aiokafka, Faust and Quix; `latency` from send to published; `state`: changelog bytes, recovery,
-memory; `workers`: two against one; `partitions`: a worker with many of them.
+aiokafka and librdkafka, Faust and Quix; `latency` from send to published; `state`: changelog bytes,
+recovery, memory; `workers`: two against one; `partitions`: a worker with many of them.
 
 Each part runs in a process of its own with a broker of its own. One that fails, or takes more than
 ten minutes, is reported as failed and the others go on. Every table is printed as soon as it is
@@ -16,7 +16,7 @@ a transaction that commits when the reader is ready (on Apache Kafka; the embedd
 transactions, so there only `latency` runs). Each reader's best of `--repeat`
 interleaved rounds counts, in processor seconds of its process, user and system: on a shared machine
 elapsed time says more about the other users. Exits 1 if a part failed, or a target is missed or was
-not measured. Quix lives in an environment of its own, made by
+not measured. Quix and librdkafka live in an environment of their own, made by
 
     python -m venv /tmp/bench-quix && /tmp/bench-quix/bin/pip install quixstreams==3.28.1
 """

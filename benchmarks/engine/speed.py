@@ -19,8 +19,9 @@ from benchmarks.engine.topic import PARTITIONS
 
 SIZES = (1, 100, 1_000)
 WORKER = "worker"
-FAUST, QUIX = "Faust table", "Quix tumbling count"
+FAUST, QUIX, LIBRDKAFKA = "Faust table", "Quix tumbling count", "librdkafka"
 _QUIX = Path(__file__).with_name("quix_counts.py")
+_LIBRDKAFKA = Path(__file__).with_name("librdkafka.py")
 _PEER_SECONDS = 300.0
 
 
@@ -62,6 +63,8 @@ def _round(running: Broker, plan: Plan, size: int, folder: Path) -> list[Cost]:
             costs += _faust(running, topic, few, size, folder)
             if plan.quix:
                 costs += _quix(plan.quix, running, topic, few, size, folder)
+        if plan.quix:
+            costs += _librdkafka(plan.quix, running, topic, messages, size)
     for cost in costs:
         said = f"  {cost.reader}: {cost.of_a_core:,.0f} reports/s of a core in {cost.seconds:.1f} s"
         print(said, file=sys.stderr, flush=True)
@@ -79,6 +82,11 @@ def _quix(
 ) -> list[Cost]:
     arguments = [running.bootstrap, topic, str(messages), str(folder / "quix")]
     return _peer(QUIX, [python, str(_QUIX), *arguments], messages, size)
+
+
+def _librdkafka(python: str, running: Broker, topic: str, messages: int, size: int) -> list[Cost]:
+    arguments = [running.bootstrap, topic, str(PARTITIONS), str(messages)]
+    return _peer(LIBRDKAFKA, [python, str(_LIBRDKAFKA), *arguments], messages, size)
 
 
 def _peer(reader: str, command: Sequence[str], messages: int, size: int) -> list[Cost]:
