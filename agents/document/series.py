@@ -40,6 +40,7 @@ class SeriesPoints(Part):
     start: list[str] = Field(description="First moment of what the numbers stand for")
     end: list[str] = Field(description="First moment after it: no two points have the same span")
     n: list[int] = Field(description="Reports counted")
+    late: list[int] = Field(description="Reports that came too late")
     final: list[bool] = Field(description="Whether all windows of the point are final")
     withheld: list[bool] = Field(description="Whether there are too few reports for numbers")
 
@@ -65,7 +66,7 @@ class Series(Part):
     estimand: Estimand
     confidence: float = Field(
         description="Of each bound by itself; of the largest values over the whole domain at once; "
-        "with published, of all ranges, of all quantiles and of all means at once"
+        "with published, of every value, of all ranges, of all quantiles and of all means at once"
     )
     method: Method
     points: SeriesPoints
@@ -127,7 +128,8 @@ class SeriesQuery:
         if not top or _is_withheld(collection, of_span(collection, totals, self.options)[0]):
             return self
         listed = list_values(self._basis(collection, totals, replace(self.options, top=top)))
-        return replace(self, values=tuple(listed.indices.tolist()))
+        # Each once, those that were asked for first.
+        return replace(self, values=tuple(dict.fromkeys((*self.values, *listed.indices.tolist()))))
 
     def point(
         self,
@@ -141,7 +143,12 @@ class SeriesQuery:
         about, _ = of_span(collection, totals, self.options)
         withheld = _is_withheld(collection, about)
         span = window if withheld else (about.start_ms, about.end_ms)
-        fields: Entry = {**window_fields(collection, *span), "n": about.n, "final": final}
+        fields: Entry = {
+            **window_fields(collection, *span),
+            "n": about.n,
+            "late": about.late,
+            "final": final,
+        }
         if withheld:
             return {**fields, "withheld": True, "numbers": [[None] * 3] * self.count}
         basis, ends = self._basis(collection, totals, self.options), ("low", "high")

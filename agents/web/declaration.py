@@ -154,7 +154,8 @@ _POINTS: Final = (
     Parameter("end", f"Only windows that end at this time or earlier: {TIME_FORM}"),
     Parameter(
         "points",
-        f"The most points; more windows are added up in groups. {POINTS_DEFAULT} by default",
+        f"The most points; more windows are added up in groups. {POINTS_DEFAULT} by default, or "
+        "as many as can be computed",
         {"type": "integer", "minimum": 1, "maximum": POINTS_LIMIT, "default": POINTS_DEFAULT},
     ),
     Parameter(

@@ -15,6 +15,7 @@ from functools import partial
 from itertools import groupby
 from typing import Any, Final
 
+import numpy as np
 from aiohttp import web
 from multidict import MultiMapping
 from pydantic_core import from_json, to_json
@@ -57,6 +58,7 @@ from ldpstream.agents.web.requests import (
 from ldpstream.estimators.bounds.options import FALLBACK
 from ldpstream.mechanisms.base.errors import QueryError
 from ldpstream.mechanisms.base.times import parse_time
+from ldpstream.mechanisms.domains.attributes import Pair
 from ldpstream.mechanisms.domains.parse import Domain
 from ldpstream.mechanisms.domains.queries import Subset, make_set
 
@@ -131,7 +133,10 @@ async def _series(request: web.Request, collection: WorkerCollection) -> Mapping
     # Of the newest windows there are as many as can be computed, one a point.
     last = min(last, most) if "points" not in request.query else last
     number = read_number(
-        request.query, "points", last if "last" in request.query else POINTS_DEFAULT, POINTS_LIMIT
+        request.query,
+        "points",
+        last if "last" in request.query else min(POINTS_DEFAULT, most),
+        POINTS_LIMIT,
     )
     _check_points(query, top, number, most, config)
     queues = request.app[QUEUES]
@@ -236,7 +241,10 @@ def _read(query: MultiMapping[str], config: CollectionConfig) -> tuple[SeriesQue
             top = _few(options.top)
         elif about.spec.mechanism.unanswered(None) is not None:
             top = 0
-        named = [_named(label, domain) for label in words.get("value", ())]
+        labels = words.get("value", ())
+        # Beside others of their kind, values are bounded over the whole domain.
+        values = tuple(_index(label, domain) for label in labels) if published else ()
+        named = [] if published else [_named(label, domain) for label in labels]
         queries: dict[str, Any] = {
             name: getattr(options, name) if published or word in query else ()
             for word, name in (("range", "ranges"), ("quantile", "quantiles"), ("linear", "linear"))
@@ -251,7 +259,7 @@ def _read(query: MultiMapping[str], config: CollectionConfig) -> tuple[SeriesQue
         check_size(options, about.options, domain)
     except QueryError as error:
         raise AnswerError(400, str(error)) from error
-    return SeriesQuery(options=options, named=len(named)), min(top, domain.size)
+    return SeriesQuery(options=options, values=values, named=len(named)), min(top, domain.size)
 
 
 def _is_line(domain: Domain) -> bool:
@@ -263,6 +271,16 @@ def _named(label: str, domain: Domain) -> Subset:
         return make_set(label, [label], domain)
     except QueryError as error:
         raise QueryError("value", error.expected) from error
+
+
+def _index(label: str, domain: Domain) -> int:
+    """Return the value with a label, of a pair in JSON: `["f",3]`."""
+    if isinstance(domain, Pair):
+        labels = [to_json(each).decode() for each in domain.labels(np.arange(domain.size))]
+        if label not in labels:
+            raise QueryError("value", f"two labels in JSON, such as {labels[0]}")
+        return labels.index(label)
+    return int(_named(label, domain).values(domain.shape)[0])
 
 
 def _few(top: int | None) -> int:
@@ -351,7 +369,7 @@ async def _with_largest(
         make = take_span(collection, span, query.options)
         job = await asyncio.to_thread(make)
         chosen = await asyncio.to_thread(query.largest, collection.config, job.totals, top)
-        if chosen.values:
+        if chosen is not query:
             return chosen
     return query
 

@@ -110,12 +110,15 @@ async def test_a_window_that_is_withheld_is_marked_and_lines_go_past_it(
     async def withhold(route: Route) -> None:
         answer = await route.fetch()
         document = await answer.json()
-        if document["window"] == windows[3]["window"]:
-            kept = ("collection", "fingerprint", "window", "n", "final")
-            document = {**{key: document[key] for key in kept}, "withheld": True}
+        starts = document["points"]["start"]
+        if windows[3]["window"]["start"] in starts:
+            at = starts.index(windows[3]["window"]["start"])
+            document["points"]["withheld"][at] = True
+            for line in document["lines"]:
+                line["estimate"][at] = line["low"][at] = line["high"][at] = None
         await route.fulfill(response=answer, json=document)
 
-    await page.route("**/modes/estimate?*", withhold)
+    await page.route("**/modes/series?*", withhold)
     await page.add_init_script(_RECORD)
     await open_view(page, url, "modes", "time")
     assert "withheld" in [one["text"] for one in (await on_canvas(page))["texts"]]
@@ -146,13 +149,14 @@ async def test_the_sentence_says_what_rose_and_what_is_not_shown(page: Page, url
 async def test_the_span_is_chosen_as_a_time_and_kept_in_the_address(page: Page, url: str) -> None:
     await open_view(page, url, "modes", "time", "&last=7")
     spans = page.locator("#spans button")
-    assert await spans.all_inner_texts() == ["12 min", "24 min", "48 min", "96 min"]
+    texts = ["24 min", "1 h", "1 d", "7 d", "30 d", "all"]
+    assert await spans.all_inner_texts() == texts
     pressed = page.locator("#spans [aria-pressed=true]")
     await expect(pressed).to_have_text("24 min")  # 7 is none of them.
-    await spans.nth(0).click()
-    await expect(pressed).to_have_text("12 min")
-    assert "last=12" in page.url
+    await spans.nth(2).click()
+    await expect(pressed).to_have_text("1 d")
+    assert "last=day" in page.url
     await page.reload()
-    await expect(pressed).to_have_text("12 min")
+    await expect(pressed).to_have_text("1 d")
     await page.go_back()
     await expect(pressed).to_have_text("24 min")

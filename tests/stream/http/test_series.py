@@ -188,9 +188,13 @@ async def test_too_much_for_one_answer_is_refused(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ldpstream.agents.web.series.CELLS_LIMIT", 4 * 50)
-    error = (await ask(client, PATH, 400))["error"]
+    error = (await ask(client, f"{PATH}?points=51", 400))["error"]
     assert error.startswith("points: expected at most 50 with 1 numbers each over 4 values")
-    await ask(client, f"{PATH}?points=50")
+    # Who does not say how many gets as many as can be computed.
+    monkeypatch.setattr("ldpstream.agents.web.series.CELLS_LIMIT", 4 * 10)
+    found = await ask(client, PATH)
+    assert len(found["points"]["n"]) <= 10
+    assert sum(found["points"]["n"]) == WINDOWS * 200
 
 
 async def test_the_status_says_what_a_home_page_needs(client: Client) -> None:
@@ -219,3 +223,18 @@ async def test_the_status_says_what_a_home_page_needs(client: Client) -> None:
     assert {name: line[name][at] for name in columns} == {
         name: half[column] for name, column in columns.items()
     }
+
+
+async def test_published_values_are_bounded_with_all_others(client: Client) -> None:
+    """Lines are often picked for what they show, so their bounds hold for the whole domain."""
+    found = await ask(client, f"{PATH}?published=true&top=0&value=walk&value=bus")
+    lines = {line["name"]: line for line in found["lines"] if line["kind"] == "value"}
+    assert list(lines) == ["walk", "bus"]
+    span = f"start={found['points']['start'][3]}&end={found['points']['end'][3]}"
+    path = f"/api/collections/modes/estimate?{span}&top=all&simultaneous=true"
+    document = await ask(client, path)
+    for entry in document["distribution"]:
+        if line := lines.get(entry["value"]):
+            told = [entry[name] for name in ("share", "low", "high")]
+            columns = ("estimate", "low", "high")
+            assert [line[name][3] for name in columns] == pytest.approx(told, rel=1e-5)

@@ -164,8 +164,16 @@ export function askAbout(collection, attribute) {
  * @param {[string, string][]} options
  * @param {"estimate" | "change"} [what]
  */
-export function estimatePath(name, span, options, what = "estimate") {
-  const query = new URLSearchParams([["start", span.start], ["end", span.end], ...options]);
+export const estimatePath = (name, span, options, what = "estimate") =>
+  queryPath(name, what, [["start", span.start], ["end", span.end], ...options]);
+
+/**
+ * @param {string} name
+ * @param {"estimate" | "change" | "series"} what
+ * @param {[string, string][]} options
+ */
+export function queryPath(name, what, options) {
+  const query = new URLSearchParams(options);
   if (about.attribute && name === about.collection) query.set("attribute", about.attribute);
   return `${collectionPath(name)}/${what}?${query}`;
 }

@@ -10,7 +10,7 @@ import { ask, collectionPath } from "./api.js";
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 /** @type {Record<string, [number, string]>} */
-const PERIODS = {
+export const PERIODS = {
   hour: [HOUR_MS, "the last hour"],
   day: [DAY_MS, "the last 24 hours"],
   week: [7 * DAY_MS, "the last 7 days"],

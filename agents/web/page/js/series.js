@@ -1,15 +1,24 @@
-// The series over windows: ranges, quantiles, means and values.
+// Answers of series as lines: ranges, quantiles, means and values over time.
 
+import { moveWithin } from "./api.js";
 import { numberOf } from "./axis.js";
 import { labelText } from "./format.js";
 
-/** @typedef {import("./types.js").Estimate} Estimate */
 /** @typedef {import("./types.js").Label} Label */
-/** @typedef {import("./types.js").WindowState} WindowState */
+/** @typedef {import("./types.js").SeriesAnswer} SeriesAnswer */
 
 /**
+ * @typedef {object} Spot A window, or several that are shown or drawn as one.
+ * @property {import("./types.js").Span} window
+ * @property {number} n
+ * @property {number} late
+ * @property {boolean} final
+ * @property {boolean} withheld
+ * @property {SeriesAnswer} of
+ */
+/**
  * @typedef {object} Point
- * @property {WindowState} window
+ * @property {Spot} spot
  * @property {number | null} middle
  * @property {number | null} low
  * @property {number | null} high
@@ -18,7 +27,7 @@ import { labelText } from "./format.js";
  */
 /**
  * @typedef {object} Series
- * @property {string} kind "range", "quantile", "mean" or "value".
+ * @property {"range" | "quantile" | "linear" | "value"} kind
  * @property {string} title
  * @property {boolean} share
  * @property {string} unit The axis's unit; series with the same unit share a scale.
@@ -52,78 +61,81 @@ export function quantileOptions({ domain, quantiles, values }) {
   return (quantiles.length ? quantiles : few).map((p) => ["quantile", String(p)]);
 }
 
+/** @param {SeriesAnswer} of @returns {Spot[]} Oldest first. */
+export const spotsOf = (of) =>
+  of.points.start.map((start, at) => ({
+    window: { start, end: of.points.end[at] },
+    n: of.points.n[at],
+    late: of.points.late[at],
+    final: of.points.final[at],
+    withheld: of.points.withheld[at],
+    of,
+  }));
+
 /**
- * @param {WindowState} window
- * @param {import("./bars.js").Bar | undefined} entry
- * @returns {Point}
+ * @param {Series["kind"]} kind
+ * @param {Label} name
+ * @param {import("./types.js").Domain} domain
  */
-function pointOf(window, entry) {
-  const { share = null, low = null, high = null } = entry ?? {};
-  return { window, middle: share, low, high, labels: [], texts: [] };
+export function titleOf(kind, name, domain) {
+  if (kind === "quantile") return quantileTitle(Number(name));
+  return kind === "linear" ? `Mean ${name}` : labelText(name, domain);
 }
 
 /**
- * Return the series of the windows' estimates, in the order of the newest one. Values are only
- * shown if they are labels: for numbers, ranges, quantiles and means say more.
+ * The lines of answers to the same query, one after the other.
  *
- * @param {import("./types.js").Collection} collection
- * @param {WindowState[]} windows
- * @param {Estimate[]} estimates One per window.
- * @param {string[]} names Of the values to show.
+ * @param {SeriesAnswer[]} answers
+ * @param {import("./types.js").Domain} domain
  * @returns {Series[]}
  */
-export function seriesOf(collection, windows, estimates, names) {
-  const newest = estimates.findLast((one) => !one.withheld);
-  const unit = UNITS[newest?.estimand ?? "respondents"];
-  const ranges = (newest?.ranges ?? []).map(({ name }) => ({
-    kind: "range",
-    title: name,
-    share: true,
-    unit,
-    points: windows.map((window, at) =>
-      pointOf(
-        window,
-        estimates[at].ranges?.find((one) => one.name === name),
-      ),
+export function seriesOf(answers, domain) {
+  const spots = answers.map(spotsOf);
+  return (answers[0]?.lines ?? []).map(({ kind, name }, line) => ({
+    kind,
+    title: titleOf(kind, name, domain),
+    share: kind === "range" || kind === "value",
+    unit:
+      kind === "quantile"
+        ? "value"
+        : kind === "linear"
+          ? `mean ${name}`
+          : UNITS[answers[0].estimand],
+    points: answers.flatMap(({ lines }, place) =>
+      spots[place].map((spot, at) => {
+        const { estimate, low, high } = lines[line];
+        return pointOf(spot, [estimate[at], low[at], high[at]], kind, domain);
+      }),
     ),
   }));
-  const quantiles = (newest?.quantiles ?? []).map(({ p }) => ({
-    kind: "quantile",
-    title: quantileTitle(p),
-    share: false,
-    unit: "value",
-    points: windows.map((window, at) => {
-      const found = estimates[at].quantiles?.find((one) => one.p === p);
-      return quantilePoint(window, found, collection.domain);
-    }),
-  }));
-  const means = (newest?.linear ?? []).map(({ name }) => ({
-    kind: "mean",
-    title: `Mean ${name}`,
-    share: false,
-    unit: `mean ${name}`,
-    points: windows.map((window, at) => {
-      const found = estimates[at].linear?.find((one) => one.name === name);
-      return pointOf(window, found && { ...found, share: found.mean });
-    }),
-  }));
-  const values = collection.domain.ordered
-    ? []
-    : valueSeries(collection.domain, windows, estimates, names, unit);
-  return [...ranges, ...quantiles, ...means, ...values];
 }
 
 /**
- * The series with these titles, in their order; titles that no series has are values.
- *
- * @param {import("./types.js").Collection} collection
- * @param {WindowState[]} windows
- * @param {Estimate[]} estimates One per window.
- * @param {string[]} titles
+ * @param {Spot} spot
+ * @param {[Label, Label, Label]} labels
+ * @param {Series["kind"]} kind
+ * @param {import("./types.js").Domain} domain
+ * @returns {Point}
  */
-export function titled(collection, windows, estimates, titles) {
-  const all = seriesOf(collection, windows, estimates, titles);
-  return titles.flatMap((title) => all.find((one) => one.title === title) ?? []);
+function pointOf(spot, labels, kind, domain) {
+  const [share, low, high] = labels;
+  if (kind !== "quantile") {
+    const own = /** @type {Record<"share" | "low" | "high", number | null>} */ ({
+      share,
+      low,
+      high,
+    });
+    moveWithin(own);
+    return { spot, middle: own.share, low: own.low, high: own.high, labels: [], texts: [] };
+  }
+  return {
+    spot,
+    middle: numberOf(share, "middle"),
+    low: numberOf(low, "low"),
+    high: numberOf(high, "high"),
+    labels: share === null ? [] : labels,
+    texts: share === null ? [] : labels.map((one) => labelText(one, domain)),
+  };
 }
 
 /**
@@ -143,99 +155,4 @@ export function extentOf(series) {
   const [low, high] = [Math.min(...ends), Math.max(...ends)];
   const room = (high - low || Math.abs(high) || 1) / 20;
   return [low === 0 ? 0 : low - room, high + room];
-}
-
-/**
- * The lines to show unless others are picked: ranges, else quantiles, else the labels that led in
- * the first final window, else means. Not by the newest window, which would make lines come and go.
- *
- * @param {import("./types.js").Collection} collection
- * @param {Estimate[]} estimates Oldest first.
- * @param {Series[]} series
- */
-export function defaultLines({ domain }, estimates, series) {
-  const first = estimates.find((one) => one.final && !one.withheld);
-  const leaders = leadersOf(first ? [first] : estimates, domain);
-  for (const kind of ["range", "quantile", "value", "mean"]) {
-    const titles = series.filter((one) => one.kind === kind).map(({ title }) => title);
-    const names = kind === "value" ? leaders.filter((name) => titles.includes(name)) : titles;
-    if (names.length) return names.slice(0, MOST_LINES);
-  }
-  return [];
-}
-
-/**
- * @param {WindowState} window
- * @param {import("./types.js").QuantileEntry | undefined} found
- * @param {import("./types.js").Domain} domain
- * @returns {Point}
- */
-function quantilePoint(window, found, domain) {
-  if (!found) return { window, middle: null, low: null, high: null, labels: [], texts: [] };
-  const { value, low, high } = found;
-  return {
-    window,
-    middle: numberOf(value, "middle"),
-    low: numberOf(low, "low"),
-    high: numberOf(high, "high"),
-    labels: [value, low, high],
-    texts: [value, low, high].map((one) => labelText(one, domain)),
-  };
-}
-
-/**
- * The labels with the largest shares over all final windows, or over all windows if none is final.
- *
- * @param {Estimate[]} estimates
- * @param {import("./types.js").Domain} domain
- * @returns {string[]}
- */
-export function leadersOf(estimates, domain) {
-  const finals = estimates.filter((one) => one.final && !one.withheld);
-  /** @type {Map<string, number>} */
-  const sums = new Map();
-  for (const { distribution = [] } of finals.length ? finals : estimates) {
-    for (const { value, share } of distribution) {
-      const name = labelText(value, domain);
-      sums.set(name, (sums.get(name) ?? 0) + (share ?? 0));
-    }
-  }
-  const sorted = [...sums].sort(([, a], [, b]) => b - a).slice(0, MOST_LINES);
-  return sorted.map(([name]) => name);
-}
-
-/** @type {WeakMap<Estimate, Map<string, import("./types.js").ValueEntry>>} */
-const known = new WeakMap();
-
-/**
- * The entries of an estimate by the text of their label, made once: most windows are final.
- *
- * @param {Estimate} estimate
- * @param {import("./types.js").Domain} domain
- */
-function entriesOf(estimate, domain) {
-  const { distribution = [] } = estimate;
-  const made =
-    known.get(estimate) ?? new Map(distribution.map((one) => [labelText(one.value, domain), one]));
-  known.set(estimate, made);
-  return made;
-}
-
-/**
- * @param {import("./types.js").Domain} domain
- * @param {WindowState[]} windows
- * @param {Estimate[]} estimates
- * @param {string[]} names
- * @param {string} unit
- * @returns {Series[]}
- */
-function valueSeries(domain, windows, estimates, names, unit) {
-  const found = estimates.map((estimate) => entriesOf(estimate, domain));
-  return names.map((name) => ({
-    kind: "value",
-    title: name,
-    share: true,
-    unit,
-    points: windows.map((window, at) => pointOf(window, found[at].get(name))),
-  }));
 }

@@ -11,7 +11,7 @@ const [WIDTH, HEIGHT] = [100, 30]; // Stretched to the cell, without stretching 
  * @returns {SVGElement | string}
  */
 export function spark(points) {
-  const spans = points.map(({ window: { window } }) => [window.start, window.end].map(Date.parse));
+  const spans = points.map(({ spot: { window } }) => [window.start, window.end].map(Date.parse));
   const size = Math.min(...spans.map(([start, end]) => end - start));
   const known = points.flatMap(({ middle, low, high }, at) =>
     middle === null || low === null || high === null

@@ -118,7 +118,12 @@
  * @typedef {object} SeriesAnswer A few numbers over many spans.
  * @property {string} collection
  * @property {string | null} [attribute]
- * @property {{start: string[], end: string[], n: number[], final: boolean[], withheld: boolean[]}} points
+ * @property {string} size Of the collection's windows.
+ * @property {number} windows_a_point
+ * @property {string} estimand
+ * @property {number} confidence
+ * @property {string} method
+ * @property {{start: string[], end: string[], n: number[], late: number[], final: boolean[], withheld: boolean[]}} points
  * @property {SeriesLine[]} lines
  * @property {Status} [status]
  * @property {WindowState[]} [windows] The newest final one, and the oldest open one.

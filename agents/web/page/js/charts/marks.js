@@ -101,11 +101,13 @@ function drawColumns(pen, { x, step = 1, columns = [] }, { atX, left, right, top
  * @param {Chart} chart
  * @param {Frame} frame
  */
-function drawBars(pen, { x, step = 1, bars = [], final = [], hatched = [] }, { atX, atY, bottom }) {
-  const wide = 0.7 * (atX(x[0] + step) - atX(x[0]));
+function drawBars(pen, { x, step = 1, wide: steps, bars = [], final = [], hatched = [] }, frame) {
+  const { atX, atY, bottom } = frame;
+  const each = atX(x[0] + step) - atX(x[0]);
   const [solid, lines] = [colour("quiet"), hatch(pen)];
   pen.strokeStyle = colour("mark");
   bars.forEach((value, at) => {
+    const wide = ((steps?.[at] ?? 1) - 0.3) * each;
     const [from, high] = [atX(x[at]) - wide / 2, atY(value)];
     const to = from + wide;
     pen.fillStyle = hatched[at] ? lines : solid;

@@ -5,17 +5,16 @@ import { clockText } from "../format.js";
 import { MOST_LINES } from "../series.js";
 import { askChange, changesIn, isShown, listText } from "./changes.js";
 
-/** @typedef {import("../types.js").Estimate} Estimate */
+/** @typedef {import("../series.js").Spot} Spot */
 
 /**
  * @param {import("../types.js").Collection} collection
- * @param {Estimate[]} estimates Oldest first.
+ * @param {Spot[]} spots Oldest first.
  * @param {string[]} titles Of the lines that are drawn.
  */
-export async function courseText(collection, estimates, titles) {
-  const finals = estimates.filter(({ final, withheld }) => final && !withheld);
-  const spans = finals.flatMap(({ span, window }) => span ?? window ?? []);
-  const [first, last] = [spans.at(0), spans.at(-1)];
+export async function courseText(collection, spots, titles) {
+  const finals = spots.filter(({ final, withheld }) => final && !withheld);
+  const [first, last] = [finals.at(0)?.window, finals.at(-1)?.window];
   if (!first || !last) return "No final window has numbers yet.";
   const since = `Since ${clockText(first.start)}`;
   if (Date.parse(last.start) < Date.parse(first.end))

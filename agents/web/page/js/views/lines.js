@@ -3,9 +3,7 @@
 import { adjust, chosen } from "../choices.js";
 import { element, make, offer, say } from "../dom.js";
 import { glyph, LOOKS } from "../charts/looks.js";
-import { defaultLines, MOST_LINES } from "../series.js";
-
-/** @typedef {import("../series.js").Series} Series */
+import { MOST_LINES } from "../series.js";
 
 /** @type {string[]} */
 let drawn = [];
@@ -39,21 +37,23 @@ export function startLines(changed) {
   });
 }
 
+/** @param {string[]} offered @returns {string[]} Those of them that are in the address. */
+export const wantedLines = (offered) =>
+  titlesIn(chosen("lines"))
+    .filter((title) => offered.includes(title))
+    .slice(0, MOST_LINES);
+
 /**
- * The lines to draw: those in the address, where they stay once they are chosen.
+ * Draw these from now on: in the address they stay once they are chosen.
  *
- * @param {import("../types.js").Collection} collection
- * @param {import("../types.js").Estimate[]} estimates
- * @param {Series[]} series All that can be drawn, without points.
- * @returns {string[]} Their titles.
+ * @param {string[]} titles
+ * @param {string[]} offered
  */
-export function pickedLines(collection, estimates, series) {
-  const all = new Map(series.map((one) => [one.title, one]));
-  const wanted = titlesIn(chosen("lines")).filter((title) => all.has(title));
-  drawn = wanted.length ? wanted.slice(0, MOST_LINES) : defaultLines(collection, estimates, series);
+export function showLines(titles, offered) {
+  drawn = titles;
   const written = JSON.stringify(drawn);
   if (drawn.length && written !== chosen("lines")) adjust({ lines: written });
-  element("lines-part").hidden = series.length === 0;
+  element("lines-part").hidden = offered.length === 0;
   const host = element("lines");
   const shown = [...host.children].map((one) => one.getAttribute("data-line"));
   if (shown.join("\n") !== drawn.join("\n")) {
@@ -62,12 +62,11 @@ export function pickedLines(collection, estimates, series) {
     if (focused) /** @type {HTMLElement | null} */ (host.lastElementChild)?.focus();
     say(element("lines-full"), "");
   }
-  const others = [...all.keys()].filter((title) => !drawn.includes(title));
+  const others = offered.filter((title) => !drawn.includes(title));
   const more = /** @type {HTMLSelectElement} */ (element("add-line"));
   const options = others.map((title) => /** @type {[string, string]} */ ([title, title]));
   offer(more, [["", "+ pick a line"], ...options], "");
   more.disabled = others.length === 0;
-  return drawn;
 }
 
 /** @param {string} title @param {number} place */

@@ -1,34 +1,80 @@
-// How many windows are drawn over time, offered as the time that they span.
+// How far lines over time reach back, offered as times.
 
 import { choose, chosen } from "../choices.js";
-import { element, make, say } from "../dom.js";
+import { element, make } from "../dom.js";
 import { durationText } from "../format.js";
+import { PERIODS } from "../periods.js";
 
-const SPANS = [12, 24, 48, 96];
-const DEFAULT = 24;
+const NEWEST = 24; // Windows.
+const ALL = "all";
 
-/** @returns {number} The number of windows that is chosen. */
-export const spanOf = () => SPANS.find((one) => `${one}` === chosen("last")) ?? DEFAULT;
+/** @typedef {import("../types.js").WindowState} WindowState */
+
+/** @param {import("../types.js").Collection} collection */
+const chosenSpan = ({ window }) =>
+  offered(window.hop_ms).find(([name]) => name === chosen("last"))?.[0] ?? "";
+
+/** @param {number} hop_ms @returns {[string, string][]} */
+const offered = (hop_ms) => [
+  ["", durationText(NEWEST * hop_ms)],
+  ...Object.entries(PERIODS).flatMap(([name, [length]]) =>
+    length > hop_ms && length !== NEWEST * hop_ms
+      ? [/** @type {[string, string]} */ ([name, durationText(length)])]
+      : [],
+  ),
+  [ALL, "all"],
+];
+
+/**
+ * What asks for the series of final windows, and for that of open ones, which may still change and
+ * have other bounds.
+ *
+ * @param {import("../types.js").Collection} collection
+ * @param {WindowState[]} windows The newest, oldest first.
+ * @returns {{open: boolean, options: [string, string][]}[]}
+ */
+export function spansOf(collection, windows) {
+  const wanted = chosenSpan(collection);
+  const newest = windows[windows.length - 1];
+  const last = windows.slice(-NEWEST);
+  const back = wanted in PERIODS ? PERIODS[wanted][0] : 0;
+  const from = back ? Date.parse(newest.window.end) - back : -Infinity;
+  const parts = [false, true].flatMap((open) => {
+    const all = windows.filter(
+      ({ final, window }) => final !== open && Date.parse(window.start) >= from,
+    );
+    const some = last.filter(({ final }) => final !== open);
+    const shown = wanted ? all : some;
+    if (shown.length === 0) return [];
+    /** @type {[string, string][]} */
+    const options = open
+      ? [["start", shown[0].window.start]]
+      : [["end", shown[shown.length - 1].window.end]];
+    if (!wanted) options.push(["last", String(shown.length)]);
+    else if (back && !open) options.push(["start", new Date(from).toISOString()]);
+    return [{ open, options }];
+  });
+  return parts;
+}
 
 /** @param {() => void} changed */
 export function startSpans(changed) {
-  element("spans").append(
-    ...SPANS.map((one) => {
-      const button = make("button", { type: "button" });
-      button.addEventListener("click", () => {
-        choose({ last: `${one}` });
-        changed();
-      });
-      return button;
-    }),
-  );
+  element("spans").addEventListener("click", ({ target }) => {
+    const { last } = /** @type {HTMLElement} */ (target).dataset;
+    if (last === undefined) return;
+    choose({ last });
+    changed();
+  });
 }
 
 /** @param {import("../types.js").Collection} collection */
-export function drawSpans({ window }) {
-  SPANS.forEach((one, at) => {
-    const button = element("spans").children[at];
-    say(/** @type {HTMLElement} */ (button), durationText(one * window.hop_ms));
-    button.setAttribute("aria-pressed", String(one === spanOf()));
-  });
+export function drawSpans(collection) {
+  const wanted = chosenSpan(collection);
+  const buttons = offered(collection.window.hop_ms).map(([name, text]) =>
+    make("button", { type: "button", "data-last": name, "aria-pressed": name === wanted }, text),
+  );
+  const host = element("spans");
+  const before = [...host.children].map(({ outerHTML }) => outerHTML).join("");
+  if (before !== buttons.map(({ outerHTML }) => outerHTML).join(""))
+    host.replaceChildren(...buttons);
 }

@@ -1,8 +1,6 @@
 // The lines over time as a file: a record for each window and line, with bounds and how they hold.
 
 /** @typedef {import("../series.js").Series} Series */
-/** @typedef {import("../types.js").Estimate} Estimate */
-/** @typedef {import("../types.js").WindowState} WindowState */
 
 /** @type {ReturnType<typeof recordsOf>} */
 let shown = [];
@@ -10,42 +8,28 @@ let shown = [];
 /** The lines that were drawn last. */
 export const shownLines = () => shown;
 
-/**
- * Keep what is drawn now.
- *
- * @param {WindowState[]} windows
- * @param {Estimate[]} estimates One per window.
- * @param {Series[]} series
- */
-export function keepLines(windows, estimates, series) {
-  shown = recordsOf(windows, estimates, series);
+/** @param {Series[]} series What is drawn now. */
+export function keepLines(series) {
+  shown = recordsOf(series);
 }
 
 /**
  * One record for each window and line, oldest first; numbers are null where none is shown.
  *
- * @param {WindowState[]} windows
- * @param {Estimate[]} estimates One per window.
  * @param {Series[]} series
  */
-function recordsOf(windows, estimates, series) {
-  return windows.flatMap(({ window }, at) =>
+function recordsOf(series) {
+  return (series[0]?.points ?? []).flatMap(({ spot }, at) =>
     series.map(({ title, unit, points }) => {
       const { middle, low, high, labels } = points[at];
       const [value, from, to] = labels.length ? labels : [middle, low, high];
-      const one = estimates[at];
+      const { window, final, withheld, n, late, of } = spot;
       return {
-        collection: one.collection,
-        size: one.size ?? null,
-        attribute: one.attribute ?? null,
-        ...{ start: window.start, end: window.end, final: one.final, withheld: one.withheld },
-        span_start: one.span?.start ?? null,
-        span_end: one.span?.end ?? null,
-        ...{ n: one.n, late: one.late ?? null, line: title, unit, value, low: from, high: to },
-        estimand: one.estimand ?? null,
-        confidence: one.confidence ?? null,
-        method: one.method ?? null,
-        simultaneous: one.simultaneous ?? null,
+        ...{ collection: of.collection, size: of.size, attribute: of.attribute ?? null },
+        ...{ start: window.start, end: window.end, final, withheld, n, late },
+        ...{ line: title, unit, value, low: from, high: to },
+        ...{ estimand: of.estimand, confidence: of.confidence, method: of.method },
+        simultaneous: true,
       };
     }),
   );

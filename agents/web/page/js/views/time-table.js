@@ -26,11 +26,11 @@ export function writer({ share, points }) {
 /**
  * The numbers of the chart, newest first.
  *
- * @param {{collection: import("../types.js").Collection, windows: import("../types.js").WindowState[], series: Series[]}} drawn
+ * @param {{collection: import("../types.js").Collection, spots: import("../series.js").Spot[], series: Series[]}} drawn
  */
-export function fillWindows({ collection, windows, series }) {
+export function fillWindows({ collection, spots, series }) {
   const written = series.map((one) => one.points.map(writer(one)));
-  say(element("windows-title"), `Table of these ${countText(windows.length)} windows`);
+  say(element("windows-title"), `Table of these ${countText(spots.length)} windows`);
   fillTable(
     /** @type {HTMLTableElement} */ (element("window-rows")),
     [
@@ -44,7 +44,7 @@ export function fillWindows({ collection, windows, series }) {
         { title: `${title}, high` },
       ]),
     ],
-    windows
+    spots
       .map(({ window, final, n, late }, at) => [
         spanText(window),
         final ? "final" : "provisional",

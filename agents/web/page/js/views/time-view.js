@@ -1,20 +1,29 @@
 // Picked ranges, quantiles, means and labels over windows: lines that share a scale, and reports.
 
+import { ask, estimatePath, queryPath } from "../api.js";
+import { methodFor, WITHIN } from "../bounds.js";
 import { drawChart, forgetChart, gutterOf, markChart, nearest, valueAt } from "../charts/charts.js";
-import { choose } from "../choices.js";
-import { element, make, say } from "../dom.js";
-import { WITHIN } from "../bounds.js";
-import { confidenceText, countText, labelText, spanText, tickText, zoneOf } from "../format.js";
-import { estimatesOf, spansOnce } from "../history.js";
 import { glyph, LOOKS } from "../charts/looks.js";
-import { extentOf, MOST_VALUES_LISTED, quantileOptions, seriesOf, titled } from "../series.js";
 import { FONT, widthOf } from "../charts/ticks.js";
 import { along, pointAt } from "../charts/tooltip.js";
+import { choose, chosen } from "../choices.js";
+import { element, make, say } from "../dom.js";
+import { confidenceText, countText, spanText, tickText, zoneOf } from "../format.js";
+import { periodName } from "../periods.js";
+import {
+  extentOf,
+  MOST_LINES,
+  MOST_VALUES_LISTED,
+  quantileOptions,
+  seriesOf,
+  spotsOf,
+  titleOf,
+} from "../series.js";
 import { courseText } from "./course.js";
-import { pickedLines, startLines } from "./lines.js";
-import { fillWindows, writer } from "./time-table.js";
-import { drawSpans, spanOf, startSpans } from "./span.js";
+import { showLines, startLines, wantedLines } from "./lines.js";
+import { drawSpans, spansOf, startSpans } from "./span.js";
 import { keepLines } from "./time-file.js";
+import { fillWindows, writer } from "./time-table.js";
 import { valuesView } from "./values-view.js";
 
 /** @typedef {import("../charts/charts.js").Chart} Chart */
@@ -22,16 +31,16 @@ import { valuesView } from "./values-view.js";
 /** @typedef {import("../types.js").Collection} Collection */
 /** @typedef {import("../types.js").Estimate} Estimate */
 /** @typedef {import("../types.js").Shown} Shown */
-/** @typedef {import("../types.js").WindowState} WindowState */
+/** @typedef {import("../series.js").Spot} Spot */
+/** @typedef {import("../types.js").SeriesAnswer} SeriesAnswer */
 /**
  * @typedef {object} Drawn
  * @property {Collection} collection
- * @property {WindowState[]} windows Or spans of those that are shown only together.
- * @property {WindowState[][]} parts The windows of each.
- * @property {Estimate[]} estimates
+ * @property {Spot[]} spots
  * @property {Series[]} series
- * @property {WindowState} window The one that is shown in other views.
+ * @property {import("../types.js").WindowState} window The one that is shown in other views.
  */
+/** @typedef {{kind: Series["kind"], title: string, name: import("../types.js").Label}} Offered */
 
 const [TALL, LOW, REPORTS] = [340, 220, 130]; // Pixels of one panel, of each of several, of reports.
 
@@ -50,56 +59,145 @@ export function startTime(changed) {
 /**
  * @param {Shown} shown
  * @param {() => boolean} current
+ * @returns {Promise<Estimate | null>}
  */
-async function update({ collection, windows, window }, current) {
+async function update(shown, current) {
+  const { collection, windows, window } = shown;
   drawSpans(collection);
-  const last = windows.slice(-spanOf());
-  // What is picked may be what stands out: all of its kind is bounded together.
-  const asked = /** @type {[string, string][]} */ ([
-    ["top", collection.values <= MOST_VALUES_LISTED ? "all" : "0"],
-    ["simultaneous", "true"],
-    ...quantileOptions(collection),
-  ]);
-  const all = await estimatesOf(collection, last, asked, current);
+  const estimate = await askAll(collection, window);
+  const others = windows.filter((one) => one !== window && one.n >= collection.minimum);
+  const other = others.findLast(({ final }) => final) ?? others.at(-1);
+  const all = offeredBy(
+    collection,
+    estimate?.withheld ? await askAll(collection, other) : estimate,
+  );
+  const offered = all.map(({ title }) => title);
+  const wanted = wantedLines(offered);
+  const titles = wanted.length ? wanted : await defaultLines(shown, all);
   if (!current()) return null;
-  const { windows: spans, parts, estimates } = spansOnce(last, all);
-  const titles = pickedLines(collection, estimates, offeredBy(collection, estimates));
-  const said = await courseText(collection, estimates, titles);
+  showLines(titles, offered);
+  const values = all.filter(({ kind, title }) => kind === "value" && titles.includes(title));
+  const answers = await askSeries(collection, windows, values);
+  const spots = answers.flatMap(spotsOf);
+  const said = await courseText(collection, spots, titles);
   if (!current()) return null;
   say(element("time-sum"), said);
   /** @param {boolean} final */
-  const methodsOf = (final) => {
-    const same = estimates.filter((one) => one.final === final && one.method);
-    return [...new Set(same.map(({ method }) => method))].join(", ") || "none";
-  };
+  const methodOf = (final) => spots.find((spot) => spot.final === final)?.of.method ?? "none";
+  const most = Math.max(1, ...answers.map(({ windows_a_point }) => windows_a_point));
   say(
     element("time-bounds"),
-    `Bounds hold with ${confidenceText(collection.confidence)} confidence for each window by ` +
-      "itself: in it for all values together, drawn or not, and likewise for all ranges, all " +
-      `quantiles and all means (final windows: ${methodsOf(true)}; open ones: ${methodsOf(false)}). Rise and fall: the ` +
-      `first final window against the last. ${WITHIN}`,
+    (most > 1 ? `Each point adds up to ${countText(most)} windows. ` : "") +
+      `Bounds hold with ${confidenceText(collection.confidence)} confidence for each ` +
+      `${most > 1 ? "point" : "window"} by itself: in it for all values together, drawn or not, ` +
+      "and likewise for all ranges, all quantiles and all means (final windows: " +
+      `${methodOf(true)}; open ones: ${methodOf(false)}). Rise and fall: the ` +
+      `first final one against the last. ${WITHIN}`,
   );
-  const series = titled(collection, spans, estimates, titles);
-  draw({ collection, windows: spans, parts, estimates, series, window });
-  return all[last.indexOf(window)] ?? null;
+  const lines = seriesOf(answers, collection.domain);
+  const series = titles.flatMap((title) => lines.find((one) => one.title === title) ?? []);
+  draw({ collection, spots, series, window });
+  return estimate;
 }
 
 /**
- * All that can be drawn, without points.
+ * What a window says of all that can be a line.
  *
  * @param {Collection} collection
- * @param {Estimate[]} estimates
+ * @param {import("../types.js").WindowState | undefined} window
+ * @returns {Promise<Estimate | null>}
  */
-function offeredBy(collection, estimates) {
-  const newest = estimates.findLast(({ withheld }) => !withheld);
-  const labels = newest?.distribution?.map(({ value }) => labelText(value, collection.domain));
-  return newest ? seriesOf(collection, [], [newest], labels ?? []) : [];
+async function askAll(collection, window) {
+  if (!window) return null;
+  return ask(
+    estimatePath(collection.name, window.window, [
+      ["top", collection.values <= MOST_VALUES_LISTED ? "all" : "0"],
+      ["simultaneous", "true"],
+      ["method", methodFor(collection, window, chosen("method"))],
+      ...quantileOptions(collection),
+    ]),
+  );
+}
+
+/**
+ * The series of final windows and of open ones, with what is published and these values.
+ *
+ * @param {Collection} collection
+ * @param {import("../types.js").WindowState[]} windows
+ * @param {Offered[]} values
+ * @returns {Promise<SeriesAnswer[]>}
+ */
+async function askSeries(collection, windows, values) {
+  const named = values.map(({ name }) => {
+    const text = Array.isArray(name) ? JSON.stringify(name) : String(name);
+    return /** @type {[string, string]} */ (["value", text]);
+  });
+  const answers = await Promise.all(
+    spansOf(collection, windows).map(({ open, options }) => {
+      const newest = windows.findLast(({ final }) => final !== open);
+      const method = newest ? methodFor(collection, newest, chosen("method")) : collection.method;
+      return ask(
+        queryPath(collection.name, "series", [
+          ...options,
+          ["top", "0"],
+          ["published", "true"],
+          ["method", method],
+          ...named,
+        ]),
+      );
+    }),
+  );
+  return answers.filter(({ points }) => points.start.length);
+}
+
+/**
+ * All that can be drawn. Values are only lines if they are labels: for numbers, ranges, quantiles and
+ * means say more.
+ *
+ * @param {Collection} collection
+ * @param {Estimate | null} estimate
+ * @returns {Offered[]}
+ */
+function offeredBy({ domain }, estimate) {
+  const { ranges = [], quantiles = [], linear = [], distribution = [] } = estimate ?? {};
+  const leaders = [...distribution].sort((a, b) => (b.share ?? 0) - (a.share ?? 0));
+  /** @type {[Series["kind"], import("../types.js").Label[]][]} */
+  const all = [
+    ["range", ranges.map(({ name }) => name)],
+    ["quantile", quantiles.map(({ p }) => p)],
+    ["linear", linear.map(({ name }) => name)],
+    ["value", domain.ordered ? [] : leaders.map(({ value }) => value)],
+  ];
+  return all.flatMap(([kind, names]) =>
+    names.map((name) => ({ kind, name, title: titleOf(kind, name, domain) })),
+  );
+}
+
+/**
+ * The lines to show unless others are picked: ranges, else quantiles, else the labels that lead in the
+ * first final window, else means. Not by the newest window, which would make lines come and go.
+ *
+ * @param {Shown} shown
+ * @param {Offered[]} offered
+ */
+async function defaultLines({ collection, windows }, offered) {
+  for (const kind of ["range", "quantile", "value", "linear"]) {
+    const titles = offered.filter((one) => one.kind === kind).map(({ title }) => title);
+    if (kind === "value" && titles.length > MOST_LINES) {
+      const first = windows.find(({ final, n }) => final && n >= collection.minimum);
+      const leaders = offeredBy(collection, await askAll(collection, first));
+      const found = leaders.filter((one) => one.kind === kind).map(({ title }) => title);
+      return (found.length ? found : titles).slice(0, MOST_LINES);
+    }
+    if (titles.length) return titles.slice(0, MOST_LINES);
+  }
+  return [];
 }
 
 /** @param {Drawn} drawn */
 function draw(drawn) {
-  const { windows, estimates, series } = drawn;
-  keepLines(windows, estimates, series);
+  const { spots, series } = drawn;
+  keepLines(series);
   const host = element("time-charts");
   const charts = panelsOf(drawn);
   while (host.children.length > charts.length) {
@@ -118,7 +216,7 @@ function draw(drawn) {
   host.setAttribute(
     "aria-label",
     `Chart of ${series.map(({ title }) => title).join(", ")} and of reports over ` +
-      `${windows.length} windows: arrow keys move from window to window; its numbers are in the ` +
+      `${spots.length} windows: arrow keys move from window to window; its numbers are in the ` +
       "table below",
   );
   fillWindows(drawn);
@@ -131,19 +229,21 @@ function draw(drawn) {
  * @param {Drawn} drawn
  * @returns {Chart[]}
  */
-function panelsOf({ collection, windows, parts, estimates, series }) {
+function panelsOf({ collection, spots, series }) {
   const units = [...new Set(series.map(({ unit }) => unit))];
   const step = collection.window.hop_ms / 1000;
-  const x = parts.map(placeOf);
-  const wide = parts.map((part) => (timeOf(part[part.length - 1]) - timeOf(part[0])) / step + 1);
+  const wide = spots.map((spot) => manyOf(collection, spot));
+  const x = spots.map(
+    ({ window }, at) => Date.parse(window.start) / 1000 + (step * (wide[at] - 1)) / 2,
+  );
   const shared = {
     x,
     step,
     wide,
     zone: collection.window.timezone,
     notes: (collection.annotations ?? []).map(({ time }) => Date.parse(time) / 1000),
-    final: windows.map(({ final }) => final),
-    columns: windows.flatMap((one, at) => columnOf(one, x[at], wide[at], estimates[at])),
+    final: spots.map(({ final }) => final),
+    columns: spots.flatMap((one, at) => columnOf(one, x[at], wide[at], collection)),
   };
   /** @type {Chart[]} */
   const charts = units.map((unit) => {
@@ -168,18 +268,14 @@ function panelsOf({ collection, windows, parts, estimates, series }) {
       yText: (value) => tickText(value, scale === 100 ? "%" : ""),
     };
   });
-  const each = parts.flat();
-  const most = Math.max(1, ...each.map(({ n }) => n));
+  const most = Math.max(1, ...spots.map(({ n }) => n));
   charts.push({
     ...shared,
-    x: each.map(timeOf),
-    wide: undefined,
-    final: each.map(({ final }) => final),
     columns: undefined,
     extent: [0, 1.1 * most],
     lines: [],
-    bars: each.map(({ n }) => n),
-    hatched: each.map(({ n }) => n < collection.minimum),
+    bars: spots.map(({ n }) => n),
+    hatched: spots.map(({ withheld }) => withheld),
     height: REPORTS,
     xTitle: `start of the window (${zoneOf(collection.window.timezone)})`,
     yTitle: "reports",
@@ -191,32 +287,30 @@ function panelsOf({ collection, windows, parts, estimates, series }) {
   return charts.map((one) => ({ ...one, gutter, room }));
 }
 
-/** @param {WindowState} window */
-const timeOf = ({ window }) => Date.parse(window.start) / 1000;
-
-/** @param {WindowState[]} part The middle of the starts of windows. */
-const placeOf = (part) => (timeOf(part[0]) + timeOf(part[part.length - 1])) / 2;
+/** @param {Collection} collection @param {Spot} spot Returns how many windows it spans. */
+function manyOf({ window: { size_ms, hop_ms } }, { window: { start, end } }) {
+  return 1 + Math.max(0, Date.parse(end) - Date.parse(start) - size_ms) / hop_ms;
+}
 
 /**
- * @param {WindowState} window
+ * @param {Spot} spot
  * @param {number} x
  * @param {number} wide
- * @param {Estimate} estimate
+ * @param {Collection} collection
  * @returns {import("../charts/charts.js").Column[]}
  */
-function columnOf(window, x, wide, { withheld, n, waiting }) {
-  if (!withheld) return window.final ? [] : [{ x, wide, kind: "open", text: "open" }];
-  const more = waiting?.more;
-  const of = more ? `: ${countText(n)} of ${countText(n + more)}` : "";
+function columnOf({ final, withheld, n }, x, wide, { minimum }) {
+  if (!withheld) return final ? [] : [{ x, wide, kind: "open", text: "open" }];
+  const of = n < minimum ? `: ${countText(n)} of ${countText(minimum)}` : "";
   return [{ x, wide, kind: "withheld", text: `withheld${of}` }];
 }
 
 /** @param {Series} series */
 function newestText(series) {
   const known = series.points.filter(({ middle }) => middle !== null);
-  const point = known.findLast(({ window }) => window.final) ?? known.at(-1);
+  const point = known.findLast(({ spot }) => spot.final) ?? known.at(-1);
   if (!point) return "";
-  return `${writer(series)(point)[0]} ${point.window.final ? "final" : "open"}`;
+  return `${writer(series)(point)[0]} ${point.spot.final ? "final" : "open"}`;
 }
 
 /**
@@ -226,11 +320,14 @@ function newestText(series) {
  * @param {Drawn} drawn
  * @returns {import("../charts/tooltip.js").Pointed<string>}
  */
-function pointedOf(host, { collection, windows, parts, estimates, series, window: shown }) {
-  /** @param {WindowState | undefined} one */
-  const comparable = (one) => one?.final && one !== shown && valuesView.compares?.(collection);
-  const starts = parts.map(([{ window }]) => window.start);
-  const places = parts.map(placeOf);
+function pointedOf(host, { collection, spots, series, window: shown }) {
+  /** @param {Spot | undefined} one */
+  const comparable = (one) =>
+    one?.final && one.window.start !== shown.window.start && valuesView.compares?.(collection);
+  const starts = spots.map(({ window }) => window.start);
+  const step = collection.window.hop_ms / 1000;
+  const many = spots.map((spot) => manyOf(collection, spot));
+  const places = starts.map((start, at) => Date.parse(start) / 1000 + (step * (many[at] - 1)) / 2);
   const panels = /** @type {HTMLElement[]} */ ([...host.children]);
   return {
     at: ({ clientX }) => {
@@ -246,9 +343,11 @@ function pointedOf(host, { collection, windows, parts, estimates, series, window
     tip: (start) => {
       const at = starts.indexOf(start);
       if (at < 0) return null;
-      const { window, final, n } = windows[at];
+      const { window, final, n, withheld, of } = spots[at];
       const known = series.filter(({ points }) => points[at].middle !== null);
-      const state = estimates[at].withheld ? "withheld, " : "";
+      const state = withheld ? "withheld, " : "";
+      const windows = countText(Math.round(many[at]));
+      const together = of.windows_a_point > 1 ? "together" : "that are shown only together";
       return {
         title: spanText(window),
         more: `${state}${final ? "final" : "open"} · ${countText(n)} reports`,
@@ -257,16 +356,17 @@ function pointedOf(host, { collection, windows, parts, estimates, series, window
           const mark = glyph(LOOKS[series.indexOf(one)]);
           return { mark, name: one.title, value, bounds: [`${low} to ${high}`] };
         }),
-        notes:
-          parts[at].length > 1 ? [`${parts[at].length} windows that are shown only together`] : [],
-        keys: `Enter opens this window${comparable(windows[at]) ? ", C compares with it" : ""}`,
+        notes: windows === "1" ? [] : [`${windows} windows ${together}`],
+        keys: `Enter opens this window${comparable(spots[at]) ? ", C compares with it" : ""}`,
       };
     },
     act: (start, key) => {
       const at = starts.indexOf(start ?? "");
-      const compares = key.toLowerCase() === "c" && comparable(windows[at]);
+      const compares = key.toLowerCase() === "c" && comparable(spots[at]);
       if (at < 0 || (key !== "Enter" && !compares)) return false;
-      choose({ view: "values", [compares ? "compare" : "window"]: starts[at] });
+      const { window } = spots[at];
+      const name = spots[at].of.windows_a_point > 1 ? periodName(window) : window.start;
+      choose({ view: "values", [compares ? "compare" : "window"]: name });
       turned();
       return true;
     },
