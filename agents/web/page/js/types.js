@@ -197,7 +197,6 @@
  * @property {{fingerprint: string}[]} accepted Earlier specs.
  * @property {string} [attribute] The current attribute, with its domain and mechanism above.
  * @property {boolean} ready
- * @property {string[] | null} [block_names]
  * @property {string | null} [title] What people call it.
  * @property {string | null} [unit]
  * @property {Record<string, string>} [value_labels]
