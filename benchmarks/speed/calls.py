@@ -252,7 +252,7 @@ def _of_documents() -> Iterator[tuple[str, Callable[[], Call]]]:
                 yield f"first {what}: {name}", partial(document, name, first=True, **options)
 
 
-CALLS: Final = {
+CALLS: Final[Mapping[str, Callable[[], Call]]] = {
     **dict(_of_mechanisms()),
     **dict(_of_methods()),
     **dict(_of_documents()),

@@ -269,7 +269,7 @@ def _parse(rows: Sequence[Row], source: _Input, ragged: Mapping[int, str]) -> Va
     domain, entropy = source.domain, SystemEntropy()
     good = np.delete(np.arange(len(rows)), list(bad)) if bad else np.arange(len(rows))
     fitted = fit(
-        [rows[place] for place in good] if bad else rows,
+        [rows[place] for place in good.tolist()] if bad else rows,
         place=lambda some: domain.place_columns(some, entropy=entropy),
         check=domain.parse_columns,
         move=partial(_move, domain) if source.reading.clamp else None,
