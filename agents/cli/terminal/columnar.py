@@ -5,6 +5,7 @@ A file is recognised by its first bytes, whatever its name, so pipes work too.
 
 import io
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import Any, BinaryIO, Final
 
 import numpy as np
@@ -27,78 +28,42 @@ def begins_table(first: bytes) -> bool:
     return first.startswith((_PARQUET, _ARROW_FILE, _ARROW_STREAM))
 
 
-class ColumnarRows(Iterator[list[str]]):
-    """The rows of a table; `line_num` of them have been read, not counting column names.
+def table_rows(
+    stream: BinaryIO, columns: Sequence[str], *, name: str, chunk: int
+) -> Iterator[tuple[str, ...]]:
+    """Return the rows of a table in an input, called `name` in messages.
 
-    Whole numbers have no fraction, even in a column of floats. Times become RFC 3339 in UTC.
-    Missing cells become empty texts, and so do times outside the years 1 to 9999.
+    They have `columns`, in this order, all if empty. Whole numbers have no fraction, even in a
+    column of floats. Times become RFC 3339 in UTC. Missing cells become empty texts, and so do
+    times outside the years 1 to 9999. A pipe is kept in memory.
+
+    Raises:
+        Refused: where the table is damaged or incomplete, a column is missing or occurs twice, its
+            cells are lists, tables or bytes, or its times have no zone.
+        Failed: where pyarrow is not installed.
     """
+    spelled = [canonical_text(column) for column in columns]
 
-    def __init__(self, stream: BinaryIO, columns: Sequence[str], *, name: str, chunk: int) -> None:
-        """Open the table in an input, called `name` in messages.
-
-        Reads `columns`, in this order; all if empty. A pipe is kept in memory.
-        """
-        self.line_num = 0
-        self._name = name
-        self._columns = list(columns)
-        self._batches = read_batches(stream, name, chunk, choose=self._own_names)
-        self._waiting: Iterator[list[str]] = iter(())
-
-    def __next__(self) -> list[str]:
-        """Return the next row.
-
-        Raises:
-            Refused: where the table is damaged or incomplete, a column is missing or occurs twice,
-                its cells are lists, tables or bytes, or its times have no zone.
-            Failed: where pyarrow is not installed.
-        """
-        while (row := next(self._waiting, None)) is None:
-            batch = next(self._batches)
-            names = [canonical_text(name) for name in batch.schema.names]
-            chosen = [names.index(canonical_text(column)) for column in self._columns]
-            # By their places: without `columns` names need not be unique.
-            places = chosen or range(len(names))
-            texts = [self._texts(batch.column(place), names[place]) for place in places]
-            self._waiting = map(list, zip(*texts, strict=True))
-        self.line_num += 1
-        return row
-
-    def _own_names(self, schema: Any) -> list[str]:
-        """Return the columns to read as the table spells them.
-
-        Raises:
-            Refused: where there is not exactly one of each.
-        """
+    def choose(schema: Any) -> list[str]:
         names: list[str] = []
-        for column in self._columns:
-            same = [name for name in schema.names if canonical_text(name) == canonical_text(column)]
+        for column, text in zip(columns, spelled, strict=True):
+            same = [each for each in schema.names if canonical_text(each) == text]
             if len(same) != 1:
-                raise Refused(f"{self._name}: expected a column {column!r}, once")
+                raise Refused(f"{name}: expected a column {column!r}, once")
             names += same
         return names
 
-    def _texts(self, cells: Any, column: str) -> list[str]:
-        arrow = import_arrow("pyarrow")
-        compute = import_arrow("pyarrow.compute")
-        if arrow.types.is_dictionary(cells.type):
-            cells = cells.dictionary_decode()
-        if arrow.types.is_timestamp(cells.type):
-            if cells.type.tz is None:
-                # Parquet's old INT96, too, whose times after 2262 pyarrow would let overflow.
-                what = "expected times with a zone, such as UTC, got times without one"
-                raise Refused(f"{self._name}: column {column!r}: {what}")
-            numbers = compute.fill_null(cells.cast(arrow.int64()), 0).to_numpy(zero_copy_only=False)
-            times = time_texts(numbers, cells.type.unit)
-            valid = cells.is_valid().to_pylist()
-            return [text if is_valid else "" for text, is_valid in zip(times, valid, strict=True)]
-        try:
-            texts: list[str] = compute.fill_null(cells.cast(arrow.string()), "").to_pylist()
-        except (arrow.ArrowException, UnicodeDecodeError):
-            # Their own messages may quote a cell.
-            what = "expected texts, numbers or times"
-            raise Refused(f"{self._name}: column {column!r}: {what}") from None
-        return texts
+    def rows(batch: Any) -> Iterator[tuple[str, ...]]:
+        names = [canonical_text(each) for each in batch.schema.names]
+        # By their places: without `columns` names need not be unique.
+        places = [names.index(text) for text in spelled] or range(len(names))
+        texts = [
+            _texts(batch.column(place), f"{name}: column {names[place]!r}") for place in places
+        ]
+        return zip(*texts, strict=True)
+
+    batches = read_batches(stream, name, chunk, choose=choose)
+    return chain.from_iterable(map(rows, batches))
 
 
 def import_arrow(module: str) -> Any:
@@ -152,6 +117,28 @@ def _open(stream: BinaryIO, chunk: int, choose: Callable[[Any], list[str]]) -> I
         whole = iter(reader)
     choose(reader.schema)
     return (batch.slice(at, chunk) for batch in whole for at in range(0, len(batch), chunk))
+
+
+def _texts(cells: Any, column: str) -> list[str]:
+    """Return the cells of a column, called `column` in messages, as texts."""
+    arrow, compute = import_arrow("pyarrow"), import_arrow("pyarrow.compute")
+    if arrow.types.is_dictionary(cells.type):
+        cells = cells.dictionary_decode()
+    if arrow.types.is_timestamp(cells.type):
+        if cells.type.tz is None:
+            # Parquet's old INT96, too, whose times after 2262 pyarrow would let overflow.
+            what = "expected times with a zone, such as UTC, got times without one"
+            raise Refused(f"{column}: {what}")
+        numbers = compute.fill_null(cells.cast(arrow.int64()), 0).to_numpy(zero_copy_only=False)
+        times = time_texts(numbers, cells.type.unit)
+        valid = cells.is_valid().to_pylist()
+        return [text if is_valid else "" for text, is_valid in zip(times, valid, strict=True)]
+    try:
+        texts: list[str] = compute.fill_null(cells.cast(arrow.string()), "").to_pylist()
+    except (arrow.ArrowException, UnicodeDecodeError):
+        # Their own messages may quote a cell.
+        raise Refused(f"{column}: expected texts, numbers or times") from None
+    return texts
 
 
 def time_texts(numbers: NDArray[np.int64], unit: str) -> list[str]:

@@ -8,16 +8,16 @@ never its text: values are private.
 
 import csv
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
-from typing import Any, BinaryIO, Final, Protocol
+from typing import Any, BinaryIO, Final
 
 import click
 import numpy as np
 
-from ldpstream.agents.cli.terminal.columnar import ColumnarRows, begins_table
+from ldpstream.agents.cli.terminal.columnar import begins_table, table_rows
 from ldpstream.agents.cli.terminal.common import count
 from ldpstream.agents.cli.terminal.errors import Refused
 from ldpstream.agents.cli.terminal.value_options import Reading
@@ -153,17 +153,6 @@ class _Header:
         return picked, ragged
 
 
-class _Lines(Protocol):
-    """Rows, and how many lines were read for them so far."""
-
-    @property
-    def line_num(self) -> int: ...
-
-    def __iter__(self) -> Iterator[list[str]]: ...
-
-    def __next__(self) -> list[str]: ...
-
-
 def read_values(
     stream: BinaryIO, domain: Domain, reading: Reading, *, chunk: int
 ) -> Iterator[Values]:
@@ -182,7 +171,7 @@ def read_values(
     buffered = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(raw)
     try:
         if begins_table(buffered.peek(1)):
-            rows = ColumnarRows(buffered, reading.columns, name=name, chunk=chunk)
+            rows = table_rows(buffered, reading.columns, name=name, chunk=chunk)
             yield from _read_rows(rows, source, chunk=chunk)
         else:
             yield from _read_csv(buffered, source, chunk=chunk)
@@ -204,7 +193,8 @@ def _read_csv(stream: io.BufferedReader, source: _Input, *, chunk: int) -> Itera
         if columns:
             header = _find_columns(next(lines, []), columns, name)
             source.line = lines.line_num
-        yield from _read_rows(lines, source, chunk=chunk, header=header)
+        line = partial(getattr, lines, "line_num")
+        yield from _read_rows(lines, source, chunk=chunk, header=header, line=line)
     except csv.Error as error:
         raise Refused(f"{name}: line {lines.line_num}: expected CSV: {error}") from None
     except UnicodeDecodeError:
@@ -214,16 +204,25 @@ def _read_csv(stream: io.BufferedReader, source: _Input, *, chunk: int) -> Itera
 
 
 def _read_rows(
-    lines: _Lines, source: _Input, *, chunk: int, header: _Header | None = None
+    lines: Iterator[Row],
+    source: _Input,
+    *,
+    chunk: int,
+    header: _Header | None = None,
+    line: Callable[[], int] | None = None,
 ) -> Iterator[Values]:
-    """Read the remaining lines; a `header` says which columns to read, if not all."""
+    """Read the remaining lines; a `header` says which columns to read, if not all.
+
+    `line` returns how many lines of text were read; rows of a table are a line each.
+    """
     while rows := list(islice(lines, chunk)):
-        if lines.line_num - source.line != len(rows):
+        end = source.line + len(rows)
+        if line is not None and line() != end:
             what = "expected one value per line, without line breaks inside"
             raise Refused(f"{source.bad.name}: {what}")
         picked, ragged = (rows, _NONE) if header is None else header.pick(rows)
         parsed = _parse(picked, source, ragged)
-        source.line = lines.line_num
+        source.line = end
         if source.bad.count == 0 or source.reading.skip_bad:
             yield parsed
         elif source.bad.enough(len(rows), chunk, whole=source.whole):
