@@ -9,20 +9,19 @@ _COLLECTION = """mechanism = "randomized-response"
 epsilon = 1.0
 domain = { size = 4 }
 minimum = 1
-window = { size = "1h" }"""
+window = { size = "1h" }
+spread = { reports = 4, horizon = "1d" }"""
 _DAY = "".join(f"2026-11-22T{hour:02}:30:00Z,1\n" for hour in range(24)).encode()
 
 
 async def newcomers_alone(stand: Stand) -> Outcome:
     """Ask devices for a report every hour, of which a day's budget pays for four."""
     file, hours = stand.configure({"trips": _COLLECTION}), Counter[int]()
-    offered = stand.run("privatize", "--help").stdout.decode()
-    more = [option for option in ("--replay", "--spread") if option in offered]
     devices = 3 if stand.short else 20
     for number in range(devices):
-        ledger = "--ledger", str(stand.folder / f"{number}.ledger"), "--budget", "4"
-        asked = "privatize", "trips", "-c", str(file), "--times", *ledger, "--horizon", "1d"
-        ran = stand.run(*asked, *more, stdin=_DAY)
+        ledger = "--ledger", str(stand.folder / f"{number}.ledger")
+        asked = "privatize", "trips", "-c", str(file), "--times", "--replay", *ledger
+        ran = stand.run(*asked, stdin=_DAY)
         times = [json.loads(line)["time"] for line in ran.stdout.splitlines()]
         hours.update(int(time[11:13]) for time in times)
     early, all_of_them = sum(hours[hour] for hour in range(4)), sum(hours.values())

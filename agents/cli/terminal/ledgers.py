@@ -21,13 +21,11 @@ from ldpstream.mechanisms.ledger import BudgetError, Ledger, LedgerError, Releas
 
 @dataclass(frozen=True, kw_only=True)
 class Spending:
-    """The ledger options as given on the command line; None or False where absent."""
+    """The ledger options as given on the command line; None where absent."""
 
     ledger: str | None
     budget: str | None
     horizon: str | None
-    spread: bool
-    rolling: bool
 
     def refuse(self) -> None:
         """Refuse ledger options without a ledger: nothing would enforce them.
@@ -38,19 +36,6 @@ class Spending:
         for field in fields(self):
             if getattr(self, field.name):
                 raise Refused(f"--{field.name}: expected --ledger with it")
-
-    def or_configured(self, collection: CollectionConfig) -> "Spending":
-        """Return the options, completed by the collection's `spread`."""
-        spread = collection.spread
-        if spread is None:
-            return self
-        return Spending(
-            ledger=self.ledger,
-            budget=self.budget or str(spread.budget(collection.spec)),
-            horizon=self.horizon or format_duration(spread.horizon_ms),
-            spread=True,
-            rolling=self.rolling or spread.rolling,
-        )
 
 
 ledger_options = group_options(
@@ -66,16 +51,6 @@ ledger_options = group_options(
     click.option(
         "--horizon", metavar="DURATION", help='Period of the budget, such as "1d"; else for ever.'
     ),
-    click.option(
-        "--spread",
-        is_flag=True,
-        help="Spread the budget over the horizon: report in some windows, drawn at random.",
-    ),
-    click.option(
-        "--rolling",
-        is_flag=True,
-        help="With --spread: the same windows in every period, so any stretch keeps the budget.",
-    ),
 )
 
 
@@ -89,15 +64,16 @@ def opened(collection: CollectionConfig, file: str, spending: Spending) -> Itera
     Raises:
         Refused: where an option is missing or impossible, or the file is not a ledger.
     """
-    complete = spending.or_configured(collection)
-    if complete.budget is None:
+    spread, budget, horizon = collection.spread, spending.budget, spending.horizon
+    if spread is not None:
+        budget = budget or str(spread.budget(collection.spec))
+        horizon = horizon or format_duration(spread.horizon_ms)
+    if budget is None:
         raise Refused(
             "--budget: expected a number above 0 with --ledger, where the collection has no spread"
         )
-    if complete.rolling and not complete.spread:
-        raise Refused("--rolling: expected --spread with it")
     try:
-        horizon_ms = None if complete.horizon is None else parse_duration(complete.horizon)
+        horizon_ms = None if horizon is None else parse_duration(horizon)
     except ValueError as error:
         raise Refused(f"--horizon: expected {error}") from None
     if horizon_ms == 0:
@@ -106,9 +82,9 @@ def opened(collection: CollectionConfig, file: str, spending: Spending) -> Itera
         ledger = Ledger(
             file,
             specs=[(collection.spec, collection.window.pane_ms)],
-            budget=complete.budget,
+            budget=budget,
             horizon_ms=horizon_ms,
-            spread="rolling" if complete.rolling else complete.spread,
+            spread="rolling" if spread is not None and spread.rolling else spread is not None,
         )
     except SpecError as error:
         raise Refused(f"--{error}" if error.path == "budget" else str(error)) from None

@@ -172,30 +172,19 @@ def privatize(file: str, *options: str, hours: int = 24) -> tuple[list[dict], st
 
 
 def test_privatize_reports_in_the_windows_of_the_spread(tmp_path: Path):
-    file = configured(tmp_path, HOURS)
-    asked = "--budget", "4", "--horizon", "1d", "--spread"
-    found, said = privatize(file, *asked)
+    file = configured(tmp_path, HOURS + FOUR)
+    found, said = privatize(file)
     assert len(found) == 4
     assert "20 lines skipped: the budget is spread over other windows" in said
-    assert privatize(file, *asked)[0] == found
-
-
-def test_the_spread_of_the_collection_is_the_default(tmp_path: Path):
-    file = configured(tmp_path, HOURS + FOUR)
-    assert len(privatize(file)[0]) == 4
+    assert privatize(file)[0] == found
     spent = json.loads(invoke("ledger", str(tmp_path / "ledger")).stdout)
     assert Fraction(spent["exact"]) == 4
 
 
-def test_options_that_contradict_each_other_are_refused(tmp_path: Path):
-    file, ledger = configured(tmp_path, HOURS), str(tmp_path / "ledger")
-    with_ledger = "--ledger", ledger, "--budget", "4"
-    for options, said in (
-        (("--spread",), "--spread: expected --ledger"),
-        ((*with_ledger, "--rolling"), "--rolling: expected --spread"),
-        ((*with_ledger, "--spread"), "spread: expected a horizon"),
-    ):
-        assert said in refused(invoke("privatize", "-c", file, "modes", *options))
+def test_a_horizon_without_a_ledger_is_refused(tmp_path: Path):
+    file = configured(tmp_path, HOURS)
+    ran = invoke("privatize", "-c", file, "modes", "--horizon", "1d")
+    assert "--horizon: expected --ledger" in refused(ran)
 
 
 def test_options_sample_the_whole_population_by_default():
