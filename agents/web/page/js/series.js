@@ -77,7 +77,7 @@ export const spotsOf = (of) =>
  * @param {Label} name
  * @param {import("./types.js").Domain} domain
  */
-export function titleOf(kind, name, domain) {
+export function seriesTitle(kind, name, domain) {
   if (kind === "quantile") return quantileTitle(Number(name));
   return kind === "linear" ? `Mean ${name}` : labelText(name, domain);
 }
@@ -93,7 +93,7 @@ export function seriesOf(answers, domain) {
   const spots = answers.map(spotsOf);
   return (answers[0]?.lines ?? []).map(({ kind, name }, line) => ({
     kind,
-    title: titleOf(kind, name, domain),
+    title: seriesTitle(kind, name, domain),
     share: kind === "range" || kind === "value",
     unit:
       kind === "quantile"

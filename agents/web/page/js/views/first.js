@@ -3,7 +3,7 @@
 import { ask, estimatePath } from "../api.js";
 import { named } from "../attributes.js";
 import { decimalsFor, labelText, meanText, percentText, quantileTexts } from "../format.js";
-import { seriesOf, titleOf } from "../series.js";
+import { seriesOf, seriesTitle } from "../series.js";
 import { changesIn } from "./changes.js";
 import { standingText } from "./merged.js";
 
@@ -77,7 +77,7 @@ export async function firstOf(collection, answer) {
     linear: { linear: [{ ...entry, mean: share }] },
   }[kind];
   first.newest = saidOf(/** @type {any} */ (own), domain, true);
-  const title = titleOf(kind, name, domain);
+  const title = seriesTitle(kind, name, domain);
   first.own = changes.find((one) => one.name === title) ?? null;
   return first;
 }

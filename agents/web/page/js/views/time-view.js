@@ -17,7 +17,7 @@ import {
   quantileOptions,
   seriesOf,
   spotsOf,
-  titleOf,
+  seriesTitle,
 } from "../series.js";
 import { courseText } from "./course.js";
 import { showLines, startLines, wantedLines } from "./lines.js";
@@ -169,7 +169,7 @@ function offeredBy({ domain }, estimate) {
     ["value", domain.ordered ? [] : leaders.map(({ value }) => value)],
   ];
   return all.flatMap(([kind, names]) =>
-    names.map((name) => ({ kind, name, title: titleOf(kind, name, domain) })),
+    names.map((name) => ({ kind, name, title: seriesTitle(kind, name, domain) })),
   );
 }
 
