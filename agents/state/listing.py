@@ -43,9 +43,12 @@ class WindowInfo:
     lost: MissingMessages = NOTHING_LOST
 
 
-def windows(context: Context, replicas: Sequence[Replica]) -> list[WindowInfo]:
+def windows(
+    context: Context, replicas: Sequence[Replica], *, first_pane: int = NEVER
+) -> list[WindowInfo]:
     """Return all unexpired windows with reports, in order.
 
+    Panes before `first_pane` are left out, also of windows that end after it.
     A window is `final` once partition 0 has decided it, and `published` once that is recorded.
 
     Raises:
@@ -55,14 +58,14 @@ def windows(context: Context, replicas: Sequence[Replica]) -> list[WindowInfo]:
     counted_here = check_between(replicas, NEVER, -NEVER)
     n_late: dict[int, tuple[int, int]] = {}
     for replica in replicas:
-        for pane in replica.all_panes():
+        for pane in replica.panes(first_pane, -NEVER):
             n, late = n_late.get(pane, (0, 0))
             pane_totals = replica.totals(pane)
             more = 0 if replica.partition and pane < counted_here else pane_totals.n
             if more or pane_totals.late:
                 n_late[pane] = n + more, late + pane_totals.late
         closed = NEVER if replica.head is None else replica.head.closed
-        for pane in incomplete_panes((replica,), NEVER, closed):
+        for pane in incomplete_panes((replica,), first_pane, closed):
             n_late.setdefault(pane, (0, 0))
     gaps = [() if replica.head is None else replica.head.gaps for replica in replicas]
     panes = sorted(n_late)
@@ -97,8 +100,12 @@ def open_windows(context: Context, replicas: Sequence[Replica]) -> int | None:
     """Return how many windows with reports are not published; None while that is not known."""
     if any(replica.head is None for replica in replicas):
         return None
+    # What is published need not be listed: a week of short windows takes a while.
+    published = replicas[0].head.published if replicas and replicas[0].head else NEVER
+    first_pane = NEVER if published == NEVER else context.window.first_pane(published)
     try:
-        return sum(window.n > 0 and not window.published for window in windows(context, replicas))
+        listed = windows(context, replicas, first_pane=first_pane)
+        return sum(window.n > 0 and not window.published for window in listed)
     except BehindError:
         return None
 

@@ -37,6 +37,7 @@ from ldpstream.agents.state.listing import WindowInfo, windows
 from ldpstream.agents.state.replica import BehindError
 from ldpstream.agents.state.view import add_up, first_kept
 from ldpstream.agents.state.view import answer as snapshot_of
+from ldpstream.agents.state.windows import NEVER
 from ldpstream.agents.web.computation import QUEUES, EncodedAnswer, Job, answer_bytes, check_cost
 from ldpstream.agents.web.declaration import CONTENT_TYPES, Format
 from ldpstream.agents.web.request_bodies import BODIES
@@ -298,24 +299,43 @@ def newest_window(collection: WorkerCollection) -> tuple[int, int]:
     Raises:
         AnswerError: 404, where there is none; 503, where a replica is behind another one.
     """
-    listed = kept_windows(collection)
+    listed = kept_windows(collection, last=1)
     if not listed:
         raise AnswerError(404, f"{collection.config.name}: no window has reports yet")
     return listed[-1].start_ms, listed[-1].end_ms
 
 
-def kept_windows(collection: WorkerCollection) -> list[WindowInfo]:
+def kept_windows(collection: WorkerCollection, *, last: int | None = None) -> list[WindowInfo]:
     """Return the windows with reports of which no part has expired, in order.
+
+    With `last`, at least so many of the newest that have counted reports, and one that is final,
+    if there are: all windows of a week take a while to list.
 
     Raises:
         AnswerError: 503, where a replica is behind another one.
     """
-    kept_ms = collection.context.window.start(first_kept(collection.context, collection.replicas))
+    context, replicas = collection.context, collection.replicas
+    window, first_pane = context.window, NEVER
+    if last is not None:
+        panes = sorted({pane for replica in replicas for pane in replica.all_panes()})
+        # Each window has at most so many panes, and of the first all are listed.
+        newest = panes[-(last + 1) * window.size_panes :]
+        first_pane = window.first_pane(window.windows(newest[0]).start) if newest else NEVER
+    kept_ms = window.start(first_kept(context, replicas))
     try:
-        listed = windows(collection.context, collection.replicas)
+        listed = windows(context, replicas, first_pane=first_pane)
     except BehindError as error:
         raise _being_read(collection) from error
-    return [info for info in listed if info.start_ms >= kept_ms]
+    kept = [
+        info
+        for info in listed
+        if info.start_ms >= kept_ms
+        and (first_pane == NEVER or window.first_pane(info.number) >= first_pane)
+    ]
+    some = last is None or sum(info.n > 0 for info in kept) >= last
+    if first_pane == NEVER or (some and any(info.final for info in kept)):
+        return kept
+    return kept_windows(collection)
 
 
 def check_span(

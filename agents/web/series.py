@@ -176,7 +176,7 @@ async def _status(
     request: web.Request, collection: WorkerCollection, query: SeriesQuery, points: Sequence[Entry]
 ) -> Mapping[str, Any]:
     """Return what an overview says beside the numbers."""
-    windows = kept_windows(collection)
+    windows = kept_windows(collection, last=1)
     newest = [info for info in windows if info.final][-1:]
     oldest = [info for info in windows if not info.final][:1]
     try:
@@ -331,9 +331,10 @@ def _groups(
         AnswerError: 400 for an invalid time; 503 where a replica is behind another one.
     """
     from_ms, to_ms = read_time(query, "start"), read_time(query, "end")
+    whole = from_ms is None and to_ms is None
     listed = [
         info
-        for info in kept_windows(collection)
+        for info in kept_windows(collection, last=last if whole and "last" in query else None)
         if info.n
         and (from_ms is None or info.start_ms >= from_ms)
         and (to_ms is None or info.end_ms <= to_ms)

@@ -6,8 +6,11 @@ import pytest
 
 from ldpstream.agents.document import series as computing
 from ldpstream.agents.document.series import Series, SeriesList
+from ldpstream.agents.web.description import describe_status
+from ldpstream.agents.web.estimates import kept_windows
 from ldpstream.mechanisms.base.times import format_time
 from tests.stream.asking import Client, ask
+from tests.stream.serving import AGES as HOPPING
 from tests.stream.serving import MINUTE_MS, START_MS, Pipeline, serve_collections
 
 MODES: dict[str, Any] = {
@@ -238,3 +241,25 @@ async def test_published_values_are_bounded_with_all_others(client: Client) -> N
             told = [entry[name] for name in ("share", "low", "high")]
             columns = ("estimate", "low", "high")
             assert [line[name][3] for name in columns] == pytest.approx(told, rel=1e-5)
+
+
+async def test_the_newest_windows_are_those_of_the_whole_list(
+    pipeline: Pipeline,
+) -> None:
+    """A home page lists the newest windows alone: also where none of them is final, or hops."""
+    for collection in pipeline.collections.values():
+        every = kept_windows(collection)
+        for last in (1, 5, 24, 100):
+            some = kept_windows(collection, last=last)
+            assert some == every[-len(some) :]
+            assert len(some) >= min(last, len(every))
+            assert any(info.final for info in some)
+    hopping = serve_collections({"ages": HOPPING}).collections["ages"]
+    for number in range(12):
+        hopping.report(0, [2.5] * 10, times_ms=[minute(number)] * 10, seed=number)
+    hopping.close(minute(9))
+    every = kept_windows(hopping)
+    assert [kept_windows(hopping, last=last)[-last:] for last in (1, 3, 8)] == [
+        every[-last:] for last in (1, 3, 8)
+    ]
+    assert describe_status(hopping).open_windows == sum(not info.published for info in every)
