@@ -136,6 +136,14 @@ async def test_a_window_of_long_ago_can_be_shared_and_one_that_is_gone_is_told(
     await expect(page.locator("#instead")).to_be_hidden()
 
 
+async def test_windows_before_the_newest_200_are_reached_one_by_one(page: Page, url: str) -> None:
+    await open_view(page, url, "line", "values", "&window=2026-11-21T10:05:00Z")
+    await page.click("#older")
+    await expect(page.locator("#strip .shown")).to_have_attribute("data-to", "2026-11-21T10:04:00Z")
+    await page.click("#newer")
+    await expect(page.locator("#strip .shown")).to_have_attribute("data-to", "2026-11-21T10:05:00Z")
+
+
 async def test_lists_show_what_the_address_says(page: Page, url: str) -> None:
     await open_view(page, url, "line", "values", "&method=magic&top=7")
     assert (await page.input_value("#method"), await page.input_value("#top")) == ("", "all")

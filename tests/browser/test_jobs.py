@@ -263,3 +263,42 @@ async def test_an_old_day(page: Page, clicks: Clicks) -> None:
     await clicks.click("#older")
     await expect(page.locator("#state-words")).to_contain_text("Nov 19, 2026")
     await expect(page.locator("#n")).to_have_text("12,000")
+
+
+async def test_lines_reach_over_the_whole_week(page: Page, url: str, clicks: Clicks) -> None:
+    await clicks.click(collection("modes"))
+    await clicks.click("#tab-time")
+    await expect(page.locator("#window-rows tbody tr")).to_have_count(24)
+    await clicks.click("#spans [data-last=week]")
+    answer = await ask(url, "modes/series", published="true", top=0, value="walk")
+    assert answer["windows_a_point"] == 2
+    # Each pair of hours is a point.
+    await expect(page.locator("#window-rows tbody tr")).to_have_count(HOURS // 2)
+    await expect(page.locator("#time-bounds")).to_contain_text("Each point adds up to 2 windows.")
+    shown = {row[0]: row for row in await rows(page, "#window-rows")}
+    first = answer["lines"][0]
+    walk = (await page.locator("#window-rows th").all_inner_texts()).index("walk")
+    oldest = shown["Sat, Nov 14, 2026, 00:00 – 02:00"]
+    assert oldest[walk] == pytest.approx(first["estimate"][0], abs=1e-6)
+    # A point opens as the span that it stands for.
+    await page.focus("#time-charts")
+    await page.keyboard.press("Home")
+    await expect(page.locator("#tip")).to_contain_text("2 windows together")
+    await page.keyboard.press("Enter")
+    await expect(page.locator("#n")).to_have_text("1,000")
+
+
+async def test_a_day_is_dragged_out_of_the_week(page: Page, clicks: Clicks) -> None:
+    """The strip of a week has more than 48 windows: its bars are pairs of hours."""
+    await clicks.click(collection("modes"))
+    await clicks.choose("#window", "week")
+    bars = page.locator("#strip span")
+    await expect(bars).to_have_count(HOURS // 2)
+    await expect(page.locator("#strip .shown")).to_have_count(HOURS // 2)
+    await bars.nth(0).hover()
+    await page.mouse.down()
+    await bars.nth(11).hover()
+    await page.mouse.up()
+    clicks.count += 1
+    await expect(page.locator("#n")).to_have_text("12,000")
+    assert await page.input_value("#window") == "2026-11-14T00:00:00Z/2026-11-15T00:00:00Z"

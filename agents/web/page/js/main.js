@@ -138,10 +138,10 @@ async function refresh(current) {
   const shown = { collection, windows, window, compared, change, status, method };
   say(element("waiting"), "Asking the worker for the numbers of this window.");
   element("waiting").hidden = !element("facts").hidden;
-  drawStrip(shown);
   const [estimate] = await Promise.all([
     view.update(shown, current),
     drawCompared(shown, view.id, current),
+    drawStrip(shown, current),
   ]);
   if (!current()) return;
   drawFacts(shown, estimate);

@@ -22,43 +22,37 @@ import { COMPARE, onKeys } from "./shell/keys.js";
 const LIVE = "live";
 const BEFORE = "before";
 const NEWEST_WINDOWS = 200;
+const AROUND = 24; // Windows before and after an older one.
 
 /** @param {WindowState} one */
 const keyOf = ({ window }) => window.start;
 
 /**
- * Return the newest windows, as many as are asked for; all if none of these is final, because the
- * oldest open window says how long a collection waits.
- *
- * @param {string} name
- * @param {number} last
- * @returns {Promise<WindowState[]>}
- */
-export async function newestWindows(name, last) {
-  const path = `${collectionPath(name)}/windows`;
-  /** @type {{windows: WindowState[]}} */
-  const { windows } = await ask(`${path}?last=${last}`);
-  if (windows.length < last || windows.some(({ final }) => final)) return windows;
-  return (await ask(`${path}?all=true`)).windows;
-}
-
-/**
- * Return the newest windows, and before them older ones that the URL asks for.
+ * Return the newest windows, and those around older ones that the URL asks for; all if none of these
+ * is final, because the oldest open window says how long a collection waits.
  *
  * @param {string} name
  * @returns {Promise<WindowState[]>}
  */
 export async function windowsOf(name) {
   const path = `${collectionPath(name)}/windows`;
-  const windows = await newestWindows(name, NEWEST_WINDOWS);
+  /** @type {{windows: WindowState[]}} */
+  const { windows } = await ask(`${path}?last=${NEWEST_WINDOWS}`);
+  if (windows.length < NEWEST_WINDOWS) return windows;
+  if (!windows.some(({ final }) => final)) return (await ask(`${path}?all=true`)).windows;
+  const known = new Map(windows.map((one) => [keyOf(one), one]));
   for (const start of new Set([chosen("window"), chosen("compare")])) {
-    const known = windows.some((one) => keyOf(one) === start);
-    if (known || Number.isNaN(Date.parse(start))) continue;
-    /** @type {{windows: WindowState[]}} */
-    const older = await ask(`${path}?limit=1&from=${encodeURIComponent(start)}`);
-    windows.unshift(...older.windows.filter((one) => keyOf(one) === start));
+    const at = windows.findIndex((one) => keyOf(one) === start);
+    if (at >= AROUND || Number.isNaN(Date.parse(start))) continue;
+    const time = encodeURIComponent(start);
+    /** @type {{windows: WindowState[]}[]} */
+    const sides = await Promise.all([
+      ask(`${path}?last=${AROUND}&to=${time}`),
+      ask(`${path}?limit=${AROUND}&from=${time}`),
+    ]);
+    for (const one of sides.flatMap((side) => side.windows)) known.set(keyOf(one), one);
   }
-  return windows.sort((a, b) => Date.parse(keyOf(a)) - Date.parse(keyOf(b)));
+  return [...known.values()].sort((a, b) => Date.parse(keyOf(a)) - Date.parse(keyOf(b)));
 }
 
 /**
@@ -192,7 +186,7 @@ function startDragging(/** @type {(span: string) => void} */ dragged) {
     const some = /** @type {HTMLElement[]} */ ([...strip.querySelectorAll(".dragged")]);
     for (const bar of some) bar.classList.remove("dragged");
     if (first && some.length > 1 && strip.contains(/** @type {Node} */ (event.target))) {
-      const [start, end] = [some[0].dataset.to, some[some.length - 1].dataset.end];
+      const [start, end] = [some[0].dataset.start, some[some.length - 1].dataset.end];
       dragged(periodName({ start: `${start}`, end: `${end}` }));
     }
     first = null;

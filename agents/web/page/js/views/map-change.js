@@ -63,6 +63,6 @@ export function changePicture(collection, answer, known) {
         { name: "now", value: one.now },
       ];
     },
-    said: answer.withheld ? `Nothing is compared: ${answer.reason}.` : changedText(answer, shown),
+    said: changedText(answer, shown),
   };
 }
