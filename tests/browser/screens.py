@@ -19,8 +19,17 @@ from ldpstream.agents.web import serve
 from tests.browser.chromium import find_chromium, start_chromium
 from tests.browser.looking import VIEWS, open_view
 from tests.browser.showing import NOW, report, show_collections
-from tests.stream.serving import MINUTE_MS, START_MS, Pipeline, foreign_frame, serve_collections
+from tests.stream.serving import (
+    MINUTE_MS,
+    START_MS,
+    Pipeline,
+    foreign_frame,
+    serve_collections,
+    stopped_clock,
+)
 
+AFTER = "2026-11-21T10:15:10Z"
+"""After the quarter of an hour. Clocks stand still, so that ages are the same each time."""
 SCREENS = {
     "light": ("light", 1180, 820),
     "dark": ("dark", 1180, 820),
@@ -67,12 +76,13 @@ def show_many() -> Pipeline:
             labels = rng.choice(names, 500, p=[0.42, 0.29, 0.2, 0.09]).tolist()
             doors.report(partition, labels, times_ms=[START_MS + minute * MINUTE_MS] * 500)
     doors.close(START_MS)
-    return Pipeline({"doors": doors, **pipeline.collections})
+    return Pipeline({"doors": doors, **pipeline.collections}, clock=stopped_clock(NOW))
 
 
 def show_starts() -> Pipeline:
     """Return 31,250 times that applications took to start, in a window that is final."""
     pipeline, rng = serve_collections({"starts": STARTS}), np.random.default_rng(7)
+    pipeline.clock = stopped_clock(AFTER)
     warm = rng.random(31_250) < 0.7
     seconds = rng.lognormal(np.where(warm, -0.8, 0.2), np.where(warm, 0.35, 0.4))
     labels = seconds.clip(0.0, 6.4).tolist()
@@ -85,12 +95,11 @@ async def write(folder: Path, path: str, *, whole: bool) -> None:
     """Write a picture of each view on each screen; of all that can be scrolled to if `whole`."""
     async with serve(show_many(), port=0) as url, start_chromium(path) as browser:
         for screen in SCREENS:
-            await _write_screen(folder, browser, url, screen, VIEWS, whole=whole)
+            await _write_screen(folder, browser, url, screen, VIEWS, now=NOW, whole=whole)
     async with serve(show_starts(), port=0) as url, start_chromium(path) as browser:
         for screen in SCREENS:
-            await _write_screen(
-                folder, browser, url, screen, (("starts", "cumulative"),), whole=True
-            )
+            starts = (("starts", "cumulative"),)
+            await _write_screen(folder, browser, url, screen, starts, now=AFTER, whole=True)
 
 
 async def _write_screen(
@@ -100,6 +109,7 @@ async def _write_screen(
     screen: str,
     views: Iterable[tuple[str, str]],
     *,
+    now: str,
     whole: bool,
 ) -> None:
     scheme, width, height = SCREENS[screen]
@@ -109,7 +119,7 @@ async def _write_screen(
         reduced_motion="reduce",
     )
     page = await context.new_page()
-    await page.clock.set_fixed_time(NOW)
+    await page.clock.set_fixed_time(now)
     for collection, view in views:
         await open_view(page, url, collection, view, "&window=")
         if collection == "starts":
