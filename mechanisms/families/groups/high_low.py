@@ -127,14 +127,19 @@ class HighLow(SymbolGroupMechanism):
         n for the positions. Since S is a power of two, masking a word draws uniformly.
         """
         decisions = entropy.words(len(values))
-        groups = self.groups
-        hidden = groups.of_value[values] == 0
-        rows = np.where(hidden, groups.position[values] + 1, 0)
+        rows = self._row[values]
+        hidden = rows > 0
         limits = np.array([2 * self.threshold - WORD, self.threshold], dtype=np.uint64)
         chosen = decisions < limits[hidden.astype(np.int64)]
         drawn = entropy.words(len(values)).view(np.int64) & np.int64(self.positions - 1)
-        return np.where(
-            chosen & ~hidden,
-            self.layout.starts[groups.of_value[values]],
-            move_to_sign(rows, drawn, chosen),
-        )
+        return np.where(chosen & ~hidden, self._plain[values], move_to_sign(rows, drawn, chosen))
+
+    @cached_property
+    def _row(self) -> NDArray[np.int64]:
+        """The row of signs of each sensitive value, 0 for all others."""
+        return np.where(self.groups.of_value == 0, self.groups.position + 1, 0)
+
+    @cached_property
+    def _plain(self) -> NDArray[np.int64]:
+        """The report of each value's group that is sent as it is."""
+        return self.layout.starts[self.groups.of_value]
