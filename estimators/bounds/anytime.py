@@ -8,7 +8,7 @@ so far, not their order. Arrays are float64 of shape `(q,)`, one entry for each 
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
@@ -38,8 +38,10 @@ _MORE: Final = 3.0
 """How much the largest exponent usually exceeds the logarithm of `2/level`, for its weight."""
 _NOTHING: Final = 45.0
 """A sum of doubles, its slope too, stays the same with a term of e to minus this times it."""
-_FINE: Final = 256.0
-_COARSE: Final = 16.0
+_STEPS_OF_ONE: Final = np.array([[256.0], [256.0], [16.0]])
+"""Into how many steps a unit of the logarithms of variances, offs and `sharpest` is divided."""
+_FEW: Final = 64
+"""Equal columns among at most so many are not looked for: it would take longer than it saves."""
 _SPARSE: Final = 8
 _TABLE: Final = 1 << 12
 """Keys are listed in a table of at most so many entries for each or in all, and else sorted."""
@@ -181,32 +183,41 @@ def tail_half_width(
     some = variance > 0.0
     if not some.any():
         return np.zeros(off.shape)
-    scales = (_FINE, _FINE, _COARSE)
-    rows = [
-        _rounded_logarithms(each, some, scale)
-        for each, scale in zip((variance, off, sharpest), scales, strict=True)
+    steps = [
+        _steps_above(each, some, scale)
+        for each, scale in zip((variance, off, sharpest), _STEPS_OF_ONE.flat, strict=True)
     ]
-    (variances, v), (offs, b), (sharpests, s) = rows
-    counts = variances.size, offs.size, sharpests.size
-    used, place = _distinct((v * counts[1] + b) * counts[2] + s, math.prod(counts))
-    v, b, s = np.unravel_index(used, counts)
-    columns = np.exp([variances[v], offs[b], sharpests[s]])
-    halves = tail_mixture(exponent, columns, n, level) / n
-    return np.where(some, halves[place], 0.0)
+    if off.size <= _FEW:
+        columns, place = np.stack(np.broadcast_arrays(*steps)).reshape(3, -1), np.arange(off.size)
+    else:
+        columns, place = _distinct_columns(steps)
+    halves = tail_mixture(exponent, np.exp(columns / _STEPS_OF_ONE), n, level) / n
+    return np.where(some, halves[place].reshape(off.shape), 0.0)
 
 
-def _rounded_logarithms(numbers: Floats, some: Bools, scale: float) -> tuple[Floats, Integers]:
-    """Return the different logarithms in steps of `1/scale`, rounded up, and which each number has.
-
-    Only `some` of the numbers count; the others have that of another.
-    """
+def _steps_above(numbers: Floats, some: Bools, scale: float) -> Integers:
+    """Return logarithms in steps of `1/scale`, rounded up, of `some`; the others have another's."""
     steps = np.log(numbers, out=np.zeros(numbers.shape), where=some)
     steps *= scale
     whole = np.ceil(steps, out=steps).astype(np.int64)
     np.copyto(whole, whole[..., int(np.argmax(some)), None], where=~some)
-    least = int(whole.min())
-    used, place = _distinct(whole - least, int(whole.max()) - least + 1)
-    return (used + least) / scale, place
+    return whole
+
+
+def _distinct_columns(rows: Sequence[Integers]) -> tuple[Integers, Integers]:
+    """Return the different columns of integers, `(m, columns)`, and which of them each column is.
+
+    Row by row, so that a table has a place for all columns that there can be.
+    """
+    numbers, key, end = list[Integers](), np.zeros(1, dtype=np.int64), 1
+    for row in rows:
+        least = int(row.min())
+        used, place = _distinct(row - least, int(row.max()) - least + 1)
+        numbers.append(used + least)
+        key, end = key * used.size + place, end * used.size
+    used, place = _distinct(key, end)
+    each = np.unravel_index(used, tuple(row.size for row in numbers))
+    return np.stack([row[at] for row, at in zip(numbers, each, strict=True)]), place
 
 
 def _distinct(key: Integers, end: int) -> tuple[Integers, Integers]:
