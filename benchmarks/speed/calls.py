@@ -48,27 +48,27 @@ PLANS: Final[Mapping[str, Mapping[str, Any]]] = {
 Call = Callable[[], object]
 
 
-def _tables(epsilon: float) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _tables() -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield the name and the keys of a collection of every mechanism, at some sizes."""
     two = {"size": 2}
-    yield "binary", {"mechanism": "binary", "epsilon": [epsilon, 2 * epsilon], "domain": two}
-    yield "lip", {"mechanism": "lip", "epsilon": epsilon, "prior": 0.3, "domain": two}
+    yield "binary", {"mechanism": "binary", "epsilon": [1.0, 2.0], "domain": two}
+    yield "lip", {"mechanism": "lip", "epsilon": 1.0, "prior": 0.3, "domain": two}
     yield "optimal", {"mechanism": "optimal", "channel": CHANNEL, "domain": {"size": 6}}
     attributes = {"age": {"interval": [0, 100], "bins": 10}, "likes": {"values": ["no", "yes"]}}
     yield (
         "sampled",
         {
             "mechanism": "block-hadamard",
-            "epsilon": epsilon,
+            "epsilon": 1.0,
             "domain": {"attributes": attributes},
         },
     )
     for size in SIZES:
         labels = [f"v{number}" for number in range(size)]
-        named = {"epsilon": epsilon, "domain": {"values": labels}, "sensitive": labels[: size // 4]}
+        named = {"epsilon": 1.0, "domain": {"values": labels}, "sensitive": labels[: size // 4]}
         for mechanism in ("high-low", "groups"):
             yield f"{mechanism} {size:,}", {"mechanism": mechanism, **named}
-        plain = {"epsilon": epsilon, "domain": {"size": size}}
+        plain = {"epsilon": 1.0, "domain": {"size": size}}
         for mechanism in (
             "randomized-response",
             "block-hadamard",
@@ -83,20 +83,26 @@ def _tables(epsilon: float) -> Iterator[tuple[str, Mapping[str, Any]]]:
         blocks = {"size": size, "blocks": max(2, size // 50)}
         yield (
             f"block-hadamard {size:,}, blocks",
-            {"mechanism": "block-hadamard", "epsilon": epsilon, "domain": blocks},
+            {"mechanism": "block-hadamard", "epsilon": 1.0, "domain": blocks},
         )
 
 
-NAMES: Final = tuple(name for name, _ in _tables(1.0))
+TABLES: Final = dict(_tables())
+NAMES: Final = tuple(TABLES)
 
 
-def _table(name: str, epsilon: float = 1.0, **keys: Any) -> Mapping[str, Any]:
-    return {**dict(_tables(epsilon))[name], **keys}
+def _table(name: str, epsilon: float) -> Mapping[str, Any]:
+    """Return the keys of a collection, its epsilon (the first one of two) being as given."""
+    table = TABLES[name]
+    given = table.get("epsilon")
+    if isinstance(given, list):
+        return {**table, "epsilon": [epsilon, *given[1:]]}
+    return table if given is None else {**table, "epsilon": epsilon}
 
 
 @cache
 def _collection(name: str) -> Any:
-    return ldp.define_collection("c", **_table(name))
+    return ldp.define_collection("c", **TABLES[name])
 
 
 @cache
