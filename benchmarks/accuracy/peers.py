@@ -178,7 +178,7 @@ def of_values(
     """Compare the shares of all values."""
     truth, entropy = counts / counts.sum(), SeededEntropy(size)
     ours = SubsetSelection(epsilon, Blocks.one(size))
-    repetitions = max(3, (1 << (9 if short else 11)) // size)
+    repetitions = 8 if short else max(8, 2048 // size)
     base = Errors.of(lambda: own_shares(ours, counts, entropy), truth, FEW, 8 * repetitions)
     cut = Errors.of(
         lambda: project_simplex(own_shares(ours, counts, entropy)), truth, FEW, 8 * repetitions
@@ -187,6 +187,7 @@ def of_values(
     peers = {
         "OUE": unary_encoding(epsilon, generator),
         "OLH": local_hashing(epsilon, generator),
+        "equal shares, biased": lambda _: np.full(size, 1.0 / size),
     }
     if "pure_ldp" in sys.modules:
         peers |= dict(pure_ldp(size, epsilon))
