@@ -5,17 +5,32 @@ from collections.abc import Iterable, Iterator
 
 from ldpstream.agents.cli.plans.model import BinsPart
 from ldpstream.agents.config.collection import CollectionConfig
-from ldpstream.estimators.planning.bins import NOISE, PEAK, recommended_bins
+from ldpstream.estimators.planning.bins import (
+    NOISE,
+    PEAK,
+    recommended_bins,
+    recommended_tree_bins,
+)
 from ldpstream.mechanisms.policies.metric import MetricPolicy
+from ldpstream.mechanisms.policies.policy import BlockPolicy
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 
 def recommend_bins(spec: CollectionSpec, respondents: int) -> BinsPart | None:
-    """Return what is recommended; None unless it is one interval protected by distance."""
+    """Return what is recommended; None unless it is one interval.
+
+    Its numbers are protected by their distance, or any two of them alike.
+    """
     domain, policy = spec.domain.estimated, (spec.mechanism.marginal or spec.mechanism).policy
-    if len(domain.axes) != 1 or not isinstance(policy, MetricPolicy) or len(policy.shape) > 1:
+    if len(domain.axes) != 1:
         return None
     bins = domain.axes[0].steps
+    if isinstance(policy, BlockPolicy) and policy.blocks.count == 1:
+        epsilon = policy.epsilon
+        recommended = recommended_tree_bins(epsilon, respondents)
+        return BinsPart(configured=bins, recommended=recommended, epsilon=epsilon, peak=PEAK)
+    if not isinstance(policy, MetricPolicy) or len(policy.shape) > 1:
+        return None
     step = float(policy.step)
     # Numbers that are rounded at random lose `log(1 + epsilon)` a step for epsilon a width.
     budget = bins * (math.expm1(step) if policy.rounded else step)
@@ -25,8 +40,16 @@ def recommend_bins(spec: CollectionSpec, respondents: int) -> BinsPart | None:
     )
 
 
-def bins_sentence(found: BinsPart, respondents: int) -> str:
-    """Return the recommendation in words, for whoever has many more bins."""
+def noisy_bins(spec: CollectionSpec, respondents: int) -> str | None:
+    """Return the recommendation in words, for whoever has many more bins; otherwise None.
+
+    The noise of `tree` hardly grows with bins.
+    """
+    if isinstance((spec.mechanism.marginal or spec.mechanism).policy, BlockPolicy):
+        return None
+    found = recommend_bins(spec, respondents)
+    if found is None or found.configured <= NOISE * found.recommended:
+        return None
     return (
         f"{found.configured:,} bins are noise, not resolution, at {respondents:,} reports: with "
         f"the same budget for the whole interval bins = {found.recommended} and "
@@ -45,9 +68,8 @@ def bins_warnings(collections: Iterable[CollectionConfig]) -> Iterator[str]:
         attributes = collection.attributes.items()
         specs = [(f".domain.attributes.{name}", one.spec) for name, one in attributes]
         for path, spec in specs or [("", collection.spec)]:
-            found = recommend_bins(spec, respondents)
-            if found is not None and found.configured > NOISE * found.recommended:
+            if sentence := noisy_bins(spec, respondents):
                 yield (
-                    f"collection.{collection.name}{path}: warning: "
-                    f"{bins_sentence(found, respondents)} (sharpest: the reports that you expect)"
+                    f"collection.{collection.name}{path}: warning: {sentence} "
+                    "(sharpest: the reports that you expect)"
                 )

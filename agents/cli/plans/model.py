@@ -158,7 +158,7 @@ class LifePart(Part):
 
 
 class BinsPart(Part):
-    """How many bins an interval deserves whose numbers are protected by their distance."""
+    """How many bins an interval deserves, for the error of its cumulative curve."""
 
     configured: int
     recommended: int
@@ -189,7 +189,8 @@ class PlanDocument(Part):
     workload_text: str = Field(description="The workload in words")
     verdict: str = Field(description="The winner, in a few plain sentences")
     bins: BinsPart | None = Field(
-        default=None, description="Only for one interval under the l1 metric"
+        default=None,
+        description="Only for one interval, under the l1 metric or with one epsilon for any values",
     )
     atoms: AtomsPart | None = Field(
         default=None,

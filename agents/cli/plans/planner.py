@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ldpstream.agents.cli.plans.bins import bins_sentence, recommend_bins
+from ldpstream.agents.cli.plans.bins import noisy_bins, recommend_bins
 from ldpstream.agents.cli.plans.life import plan_life
 from ldpstream.agents.cli.plans.model import (
     AtomsPart,
@@ -30,7 +30,6 @@ from ldpstream.agents.cli.plans.request import PlanRequest
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.estimators.design.cone import DesignError
 from ldpstream.estimators.planning.atoms import best_on_atoms
-from ldpstream.estimators.planning.bins import NOISE
 from ldpstream.estimators.planning.choices import SEARCH_SECONDS, SEARCHED_VALUES
 from ldpstream.estimators.planning.compare import (
     Candidate,
@@ -341,9 +340,8 @@ def _verdict(
             f"of values that the published queries tell apart, and has "
             f"{_times(atoms.error**2 * n, best.variance)}; nothing else is answered then."
         )
-    bins = recommend_bins(request.spec, n)
-    if bins is not None and bins.configured > NOISE * bins.recommended:
-        yield f"{bins_sentence(bins, n)}."
+    if sentence := noisy_bins(request.spec, n):
+        yield f"{sentence}."
     if comparison.unreached:
         names = "; ".join(map(named, comparison.unreached))
         yield f"Not compared within {request.limit_seconds:g} s, so maybe better: {names}."

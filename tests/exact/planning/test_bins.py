@@ -7,7 +7,7 @@ import pytest
 from ldpstream.agents.cli.configuration import TEMPLATE
 from ldpstream.agents.cli.plans.bins import bins_warnings, recommend_bins
 from ldpstream.agents.config import load_config
-from ldpstream.estimators.planning.bins import recommended_bins
+from ldpstream.estimators.planning.bins import recommended_bins, recommended_tree_bins
 from tests.stream.cli import configured, invoke
 
 TABLE = """
@@ -111,6 +111,23 @@ def test_a_plan_recommends_the_number(tmp_path: Path):
     few = invoke("plan", "-c", configured(tmp_path, table(12)), "fares", "--respondents", "10000")
     assert "noise, not" not in few.stdout
     assert "; 12 are configured" in few.stdout
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "n", "bins"),
+    [(1.0, 10**4, [8, 32, 128]), (0.5, 10**4, [4, 16, 64]), (3.0, 10, [2, 8, 16])],
+)
+def test_fewer_bins_of_a_tree_have_less_noise(epsilon: float, n: int, bins: list[int]):
+    found = [recommended_tree_bins(epsilon, n, peak=peak) for peak in (1.0, 4.0, 16.0)]
+    assert found == bins
+
+
+def test_a_plan_shows_fewer_bins_where_any_two_values_are_hidden_alike(tmp_path: Path):
+    file = configured(tmp_path, table(200, mechanism="tree", whole=200.0, more=""))
+    options = ("--respondents", "10000", "--search", "0")
+    result = invoke("plan", "-c", file, "fares", *options)
+    assert "bins: 32 and epsilon = 1 are recommended for 10,000 reports" in result.stdout
+    assert "noise, not" not in result.stdout
 
 
 def test_init_writes_the_number_with_its_kappa(tmp_path: Path):
