@@ -18,9 +18,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.accuracy.alternatives import ahead, square_wave
 from benchmarks.accuracy.profiles import atoms
 from benchmarks.accuracy.projections import edge, smooth, spikes, sum_over_ranges
-from benchmarks.accuracy.published import adaptive, square_wave
 from benchmarks.accuracy.simulate import Case, draw_by_privatizing, zipf
 from ldpstream.estimators.estimate import estimate_prepared, share_sums
 from ldpstream.estimators.projection import known_totals, project_down
@@ -109,7 +109,7 @@ def line_errors(
             if levels == "levels":
                 generator = np.random.default_rng([seed, len(found)])
                 add("square wave", square_wave(epsilon, counts, generator))
-                add("AHEAD", adaptive(epsilon, counts, generator))
+                add("AHEAD", ahead(epsilon, counts, generator))
     means = {method: np.array(rows).mean(axis=0) for method, rows in found.items()}
     return {method: np.array([over**0.5, curve]) for method, (over, curve) in means.items()}
 

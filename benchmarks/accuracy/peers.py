@@ -35,16 +35,16 @@ import numpy as np
 from numpy.typing import NDArray
 from tests.seeded import SeededEntropy
 
-from benchmarks.accuracy.projections import real, smooth, spikes
-from benchmarks.accuracy.published import (
+from benchmarks.accuracy.alternatives import (
     Oracle,
-    adaptive,
-    hierarchical,
+    ahead,
+    hio,
     local_hashing,
     square_wave,
     unary_encoding,
-    utility_optimised,
+    utility_optimised_subsets,
 )
+from benchmarks.accuracy.projections import real, smooth, spikes
 from benchmarks.accuracy.simulate import zipf
 from ldpstream.estimators.estimate import share_sums
 from ldpstream.estimators.projection import known_totals, project_down, project_simplex
@@ -213,7 +213,7 @@ def of_sensitive(size: int, epsilon: float, data: str) -> dict[str, Ratio]:
     base = Errors.of(lambda: own_shares(ours, counts, entropy), truth, MANY, 2 * repetitions)
     found = {}
     for name, chosen in (("uRR", 1), ("uSS", max(1, round(few / (np.exp(epsilon) + 1.0))))):
-        draw = utility_optimised(epsilon, few, chosen, generator)
+        draw = utility_optimised_subsets(epsilon, few, chosen, generator)
         errors = Errors.of(partial(draw, counts), truth, MANY, repetitions)
         found[f"sensitive: {name}"] = Ratio.between(base, errors, data)
     return found
@@ -234,10 +234,10 @@ def of_ranges(
     draws: dict[str, tuple[Draw, Draw]] = {
         "HIO": (
             lambda: over(own_shares(tree, counts, entropy)),
-            lambda: hierarchical(epsilon, counts, ranges, generator),
+            lambda: hio(epsilon, counts, ranges, generator),
         )
     }
-    peers = {"AHEAD, biased": adaptive, "Square Wave, EMS, biased": square_wave}
+    peers = {"AHEAD, biased": ahead, "Square Wave, EMS, biased": square_wave}
     for name, peer in peers.items():
 
         def theirs(

@@ -10,6 +10,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.estimators.projection import project_simplex
+
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Oracle = Callable[[Integers], Floats]
@@ -37,7 +39,7 @@ def _supports(own: float, other: float, generator: np.random.Generator) -> Oracl
     return estimate
 
 
-def utility_optimised(
+def utility_optimised_subsets(
     epsilon: float, sensitive: int, chosen: int, generator: np.random.Generator
 ) -> Oracle:
     """Return uSS, whose reports hold `chosen` of the first `sensitive` values, or a plain value.
@@ -65,7 +67,7 @@ def utility_optimised(
     return estimate
 
 
-def hierarchical(
+def hio(
     epsilon: float, counts: Integers, ranges: Integers, generator: np.random.Generator
 ) -> Floats:
     """Return what HIO (Wang et al. 2019) estimates for ranges `(q, 2)`, ends excluded.
@@ -86,7 +88,7 @@ def hierarchical(
     return found
 
 
-def adaptive(epsilon: float, counts: Integers, generator: np.random.Generator) -> Floats:
+def ahead(epsilon: float, counts: Integers, generator: np.random.Generator) -> Floats:
     """Return the shares that AHEAD (Du et al. 2021) estimates: halves of what seems frequent.
 
     Each level has its own users, who report the interval of their value by unary encoding. A level
@@ -101,7 +103,7 @@ def adaptive(epsilon: float, counts: Integers, generator: np.random.Generator) -
         left, width = edges[-1][:-1], np.diff(edges[-1])
         halved = (shares[-1] > np.sqrt(3.0 * noise)) & (width > 1)
         edges.append(np.union1d(edges[-1], (left + width // 2)[halved]))
-        shares.append(nearest(unary(np.add.reduceat(own, edges[-1][:-1]))))
+        shares.append(project_simplex(unary(np.add.reduceat(own, edges[-1][:-1]))))
     # Up: weigh a node with the sum of its children. Down: spread what is left over.
     best, variance = [shares[-1]], [np.full(shares[-1].size, noise)]
     for level in range(levels - 1, 0, -1):
@@ -124,13 +126,6 @@ def _split(counts: Integers, parts: int, generator: np.random.Generator) -> list
     """Return the counts of equal random parts of the users."""
     values = generator.permutation(np.repeat(np.arange(counts.size), counts))
     return [np.bincount(one, minlength=counts.size) for one in np.array_split(values, parts)]
-
-
-def nearest(shares: Floats) -> Floats:
-    """Return the nearest shares >= 0 with the sum 1 (norm-sub)."""
-    down = np.sort(shares)[::-1]
-    over = (down.cumsum() - 1.0) / np.arange(1, shares.size + 1)
-    return np.asarray(np.maximum(shares - over[np.flatnonzero(down > over)[-1]], 0.0))
 
 
 def square_wave(epsilon: float, counts: Integers, generator: np.random.Generator) -> Floats:
