@@ -120,6 +120,7 @@ class MixtureChain(Chain):
 
     @property
     def shared_noise(self) -> float:
+        # Two reports tell two values apart; each of them sends one of the reports more often.
         return max(
             shared_part(self.keep, most, other / (1 - self.keep), alone=len(self.others) == 2)
             for most, other in zip(self.largest, self.others, strict=True)
