@@ -1,6 +1,5 @@
 """`ldpstream query`: print windows of a running worker, as tables, CSV or JSON."""
 
-import asyncio
 from typing import Any
 
 import click
@@ -72,6 +71,8 @@ def query(
         raise Refused("--compare: expected --start and --end to choose the span")
     limit = None if every or (last is None and spanned) else last or 1
     check_reachable(url)
+    import asyncio  # once a worker is to be asked
+
     if compare is not None:
         from ldpstream.agents.cli.terminal.changes import print_change
 
