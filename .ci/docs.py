@@ -47,7 +47,8 @@ def gather(folder: Path) -> None:
             else:
                 shutil.copy(file, to)
     (folder / "assets").mkdir()
-    shutil.copy(ROOT / ".ci" / "iframe-worker.js", folder / "assets")
+    for name in ("iframe-worker.js", "figures.css"):
+        shutil.copy(ROOT / ".ci" / name, folder / "assets")
     reference.main(folder)
 
 

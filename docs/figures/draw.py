@@ -47,8 +47,8 @@ def data_flow() -> Picture:
     picture.box(388, 60, 104, 56, "topic", "of estimates")
     picture.path([(694, 88), (744, 88)], "arrow")
     picture.box(746, 60, 118, 56, "readers", "page, API, topic")
-    picture.text(746, 206, "The value never", "soft")
-    picture.text(746, 224, "crosses the red line.", "soft")
+    picture.text(734, 206, "The value never", "soft")
+    picture.text(734, 224, "crosses the red line.", "soft")
     return picture
 
 
@@ -164,8 +164,8 @@ def estimate_with_bounds() -> Picture:
         picture.path([(at(true), y - 14), (at(true), y + 14)], "warn")
     picture.dot(32, 280)
     picture.text(46, 285, "the estimate, unbiased", "soft")
-    picture.path([(230, 280), (262, 280)], "main")
-    picture.text(272, 285, "from low to high: it holds the truth 95 times in 100", "soft")
+    picture.path([(206, 280), (236, 280)], "main")
+    picture.text(244, 285, "from low to high: it holds the truth 95 times in 100", "soft")
     picture.path([(610, 270), (610, 290)], "warn")
     picture.text(620, 285, "the truth, which nobody else knows", "soft")
     return picture

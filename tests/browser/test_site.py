@@ -151,3 +151,15 @@ async def test_the_search_finds_pages_from_disk(browser: Browser, site: Path):
     await page.locator(".md-search__input").fill("quantile")
     await expect(page.locator(".md-search-result__item").first).to_be_visible()
     await context.close()
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_figures_can_be_read_on_a_phone(browser: Browser, site: Path):
+    context = await browser.new_context(viewport={"width": 390, "height": 844})
+    page = await context.new_page()
+    await page.goto((site / "docs" / "concepts" / "estimates-and-bounds.html").as_uri())
+    figure = await page.locator('img[src$=".svg"]').first.bounding_box()
+    assert figure is not None
+    assert figure["width"] > 600
+    assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    await context.close()
