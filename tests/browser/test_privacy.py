@@ -170,9 +170,7 @@ async def test_what_is_proved_is_the_certificate_of_the_worker(
     await expect(page.locator("#proof .good")).to_have_text("holds, in exact arithmetic")
     facts = await pairs(page, "#proof")
     assert facts[worst] == certificate["factor"]
-    assert facts.get("worst factor of any two") == (
-        "no limit" if name == "steps" else None
-    )
+    assert facts.get("worst factor of any two") == ("no limit" if name == "steps" else None)
     assert facts["beliefs"] == certificate["odds"][-1]["said"]
     assert facts["mechanism"] == certificate["mechanism"]
     assert facts["fingerprint"] == certificate["fingerprint"]
