@@ -12,7 +12,6 @@ from ldpstream.estimators.planning.bins import (
     recommended_tree_bins,
 )
 from ldpstream.mechanisms.policies.metric import MetricPolicy
-from ldpstream.mechanisms.policies.policy import BlockPolicy
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 
@@ -25,8 +24,9 @@ def recommend_bins(spec: CollectionSpec, respondents: int) -> BinsPart | None:
     if len(domain.axes) != 1:
         return None
     bins = domain.axes[0].steps
-    if isinstance(policy, BlockPolicy) and policy.blocks.count == 1:
-        epsilon = policy.epsilon
+    blocks = policy.disclosed_blocks
+    if blocks is not None and blocks.count == 1:
+        epsilon = float(policy.largest_loss())
         recommended = recommended_tree_bins(epsilon, respondents)
         return BinsPart(configured=bins, recommended=recommended, epsilon=epsilon, peak=PEAK)
     if not isinstance(policy, MetricPolicy) or len(policy.shape) > 1:
@@ -45,7 +45,7 @@ def noisy_bins(spec: CollectionSpec, respondents: int) -> str | None:
 
     The noise of `tree` hardly grows with bins.
     """
-    if isinstance((spec.mechanism.marginal or spec.mechanism).policy, BlockPolicy):
+    if (spec.mechanism.marginal or spec.mechanism).policy.disclosed_blocks is not None:
         return None
     found = recommend_bins(spec, respondents)
     if found is None or found.configured <= NOISE * found.recommended:
