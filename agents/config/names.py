@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Annotation:
+class TimedText:
     """Something that happened: its time, RFC 3339, and what it was."""
 
     time: str
@@ -51,7 +51,7 @@ class Names:
     events: Path | None = None
 
     @property
-    def annotations(self) -> list[Annotation]:
+    def annotations(self) -> list[TimedText]:
         """The events in the file now, oldest first; none while it cannot be read."""
         if self.events is None:
             return []
@@ -97,7 +97,7 @@ def read_names(path: str, table: CollectionTable, spec: CollectionSpec, *, base:
     )
 
 
-def _annotations(path: str, file: Path) -> list[Annotation]:
+def _annotations(path: str, file: Path) -> list[TimedText]:
     """Return the rows `time,text` of a file, oldest first.
 
     Raises:
@@ -111,11 +111,11 @@ def _annotations(path: str, file: Path) -> list[Annotation]:
         rows = [row for row in csv.reader(io.StringIO(text, newline="")) if row]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise ConfigError(path, f"expected a CSV file of events, time,text: {error}") from error
-    listed: list[tuple[int, Annotation]] = []
+    listed: list[tuple[int, TimedText]] = []
     for number, row in enumerate(rows, 1):
         try:
             time, text = row
-            listed.append((parse_time(time), Annotation(format_time(parse_time(time)), text)))
+            listed.append((parse_time(time), TimedText(format_time(parse_time(time)), text)))
         except ValueError as error:
             what = f"expected a time, RFC 3339, and a text in row {number} of {file.name}"
             raise ConfigError(path, what) from error

@@ -24,7 +24,6 @@ from ldpstream.agents.web.declaration import Format
 from ldpstream.agents.web.estimates import (
     CELLS_LIMIT,
     address_words,
-    asked_times,
     body_options,
     check_size,
     check_span,
@@ -34,6 +33,7 @@ from ldpstream.agents.web.estimates import (
     read_posted,
     tagged,
     take_span,
+    times_of_body,
 )
 from ldpstream.agents.web.requests import (
     AnswerError,
@@ -97,7 +97,7 @@ async def change_posted(request: web.Request) -> web.Response:
         blocks=bool(body.blocks),
         devices=body.devices,
     )
-    return await _answer(request, collection, asked_times(body), options)
+    return await _answer(request, collection, times_of_body(body), options)
 
 
 async def _answer(

@@ -86,7 +86,7 @@ async def estimate_posted(request: web.Request) -> web.Response:
     collection = readable_collection(request)
     body = await read_posted(request, EstimateRequest)
     options = body_options(body, collection.config)
-    return await _answer(request, collection, asked_times(body), options)
+    return await _answer(request, collection, times_of_body(body), options)
 
 
 def _address_options(query: MultiMapping[str], config: CollectionConfig) -> EstimateOptions:
@@ -142,7 +142,7 @@ def read_body(raw: bytes, model: type[Asked]) -> Asked:
         raise AnswerError(400, request_problem(error, keys)) from error
 
 
-def asked_times(body: EstimateRequest) -> Mapping[str, str]:
+def times_of_body(body: EstimateRequest) -> Mapping[str, str]:
     """Return the times in a body, as texts by their names."""
     names = ("start", "end", "before_start", "before_end")
     return {name: str(time) for name in names if (time := getattr(body, name, None)) is not None}
