@@ -260,6 +260,7 @@ async def test_how_much_privacy_a_year(page: Page, clicks: Clicks) -> None:
 async def test_an_old_day(page: Page, clicks: Clicks) -> None:
     await clicks.click(collection("modes"))
     await clicks.choose("#window", "day")
+    await expect(page.locator("#n")).to_have_text("12,000")
     await clicks.click("#older")
     await expect(page.locator("#state-words")).to_contain_text("Nov 19, 2026")
     await expect(page.locator("#n")).to_have_text("12,000")
@@ -277,7 +278,7 @@ async def test_lines_reach_over_the_whole_week(page: Page, url: str, clicks: Cli
     await expect(page.locator("#time-bounds")).to_contain_text("Each point adds up to 2 windows.")
     shown = {row[0]: row for row in await rows(page, "#window-rows")}
     first = answer["lines"][0]
-    walk = (await page.locator("#window-rows th").all_inner_texts()).index("walk")
+    walk = (await page.locator("#window-rows thead th").all_text_contents()).index("walk")
     oldest = shown["Sat, Nov 14, 2026, 00:00 – 02:00"]
     assert oldest[walk] == pytest.approx(first["estimate"][0], abs=1e-6)
     # A point opens as the span that it stands for.
