@@ -25,6 +25,7 @@ from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 _SINGLY: Final = {"top": 0, "quantiles": (), "areas": False, "project": "none"}
 """The options that need the share of every single value, unless they are these."""
+_LISTED: Final = 10  # names in a refusal
 _SHOWN: Final = 40  # characters of a text in a refusal
 
 
@@ -229,14 +230,26 @@ def _check_attributes(options: EstimateOptions, spec: CollectionSpec) -> None:
 def _named(
     query: str | BoxRequest, published: Sequence[Subset], spec: CollectionSpec
 ) -> str | BoxRequest | Subset:
-    """Return the published range or set, or the block, if `query` is its name."""
+    """Return the published range or set, or the block, if `query` is its name.
+
+    Raises:
+        QueryError: for another name, where values have no order and some names are known.
+    """
     if not isinstance(query, str):
         return query
     same_name = next((named for named in published if named.name == query), None)
     if same_name is not None or ".." in query:
         return same_name or query
     blocks = disclosed_blocks(spec)
-    return (None if blocks is None else name_block(query, blocks)) or query
+    block = None if blocks is None else name_block(query, blocks)
+    names = [named.name for named in published]
+    names += () if blocks is None or blocks.names is None else blocks.names
+    if block is None and names and not spec.domain.estimated.written.ordered:
+        listed = ", ".join(names[:_LISTED]) + (", ..." if len(names) > _LISTED else "")
+        raise QueryError(
+            "range", f"the name of a set or a block, one of {listed}, got {query[:_SHOWN]!r}"
+        )
+    return block or query
 
 
 def disclosed_blocks(spec: CollectionSpec) -> Blocks | None:
