@@ -1,8 +1,9 @@
 """Reports in files: `python -m benchmarks.speed.files [--lines N] [--rounds N]`.
 
 Prints the processor time (median of the rounds, user and system) of `privatize` and `estimate` over
-a file of values and over the reports of these, without times and with times of a day, each in a
-process of its own. The limit of the same round is a Python that reads the lines and does nothing.
+a file of values and over the reports of these, without times and with times of a day, as lines and
+as Arrow tables, each in a process of its own. The limit of the same round is a Python that reads
+the lines and does nothing.
 """
 
 import argparse
@@ -12,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
 
+import pyarrow as pa
 from rich.console import Console
 from rich.table import Table
 
@@ -50,13 +52,24 @@ def _measure(
     plain, timed = folder / "values", folder / "timed"
     plain.write_text("".join(f"{number}\n" for number in numbers))
     timed.write_text("".join(f"{t},{n}\n" for t, n in zip(moments, numbers, strict=True)))
+    columns = {"value": pa.array(numbers)}
+    _write(folder / "values.arrow", columns)
+    times = pa.array(moments).cast(pa.timestamp("ms", tz="UTC"))
+    _write(folder / "timed.arrow", {"time": times, **columns})
     rows: dict[str, tuple[list[float], list[float]]] = {}
     for _ in range(rounds):
-        for values, suffix, options in (
-            (plain, "", []),
-            (timed, ", times", ["--times", "--replay"]),
+        for name, suffix, options in (
+            ("values", "", []),
+            ("timed", ", times", ["--times", "--replay"]),
+            ("values.arrow", ", tables", ["--to", str(folder / "reports.arrow")]),
+            (
+                "timed.arrow",
+                ", tables with times",
+                ["--times", "--replay", "--to", str(folder / "reports.arrow")],
+            ),
         ):
-            reports = folder / "reports"
+            values = folder / name
+            reports = folder / ("reports.arrow" if "--to" in options else "reports")
             base = ["-c", COMMAND, "privatize", "-c", str(config), *options, "ages"]
             commands = {
                 f"privatize{suffix}": (values, [*base, str(values)]),
@@ -65,11 +78,18 @@ def _measure(
                     ["-c", COMMAND, "estimate", "-c", str(config), "ages", str(reports)],
                 ),
             }
-            for name, (source, arguments) in commands.items():
-                own, limit = rows.setdefault(name, ([], []))
-                own.append(cpu_seconds(arguments, output=reports if source is values else None))
+            for command, (source, arguments) in commands.items():
+                own, limit = rows.setdefault(command, ([], []))
+                output = reports if source is values and "--to" not in options else None
+                own.append(cpu_seconds(arguments, output=output))
                 limit.append(cpu_seconds(["-c", _READ, str(source)]))
     return rows
+
+
+def _write(path: Path, columns: Mapping[str, pa.Array]) -> None:
+    table = pa.table(dict(columns))
+    with pa.ipc.new_file(path, table.schema) as writer:
+        writer.write_table(table)
 
 
 if __name__ == "__main__":
