@@ -12,12 +12,13 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
+from typing import Any
 
-import pyarrow as pa
 from rich.console import Console
 from rich.table import Table
 
 from benchmarks.speed.start import COLLECTION, COMMAND, cpu_seconds
+from ldpstream.agents.cli.terminal.columnar import import_arrow
 from ldpstream.mechanisms.base.times import format_time
 
 _READ = "import sys\nfor line in open(sys.argv[1], 'rb'): pass"
@@ -52,6 +53,7 @@ def _measure(
     plain, timed = folder / "values", folder / "timed"
     plain.write_text("".join(f"{number}\n" for number in numbers))
     timed.write_text("".join(f"{t},{n}\n" for t, n in zip(moments, numbers, strict=True)))
+    pa = import_arrow("pyarrow")
     columns = {"value": pa.array(numbers)}
     _write(folder / "values.arrow", columns)
     times = pa.array(moments).cast(pa.timestamp("ms", tz="UTC"))
@@ -86,9 +88,9 @@ def _measure(
     return rows
 
 
-def _write(path: Path, columns: Mapping[str, pa.Array]) -> None:
-    table = pa.table(dict(columns))
-    with pa.ipc.new_file(path, table.schema) as writer:
+def _write(path: Path, columns: Mapping[str, Any]) -> None:
+    table = import_arrow("pyarrow").table(dict(columns))
+    with import_arrow("pyarrow.ipc").new_file(path, table.schema) as writer:
         writer.write_table(table)
 
 
