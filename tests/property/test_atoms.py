@@ -128,7 +128,7 @@ def test_commands_estimate_and_plan_unions(tmp_path: Path):
 
 
 def test_workers_describe_atoms_as_labels():
-    shape = _domain(hours().spec.domain)
+    shape = _domain(hours().spec)
     assert (shape.kind, shape.shape, shape.ordered) == ("values", [5], False)
 
 
