@@ -17,7 +17,7 @@ _LONGEST_LINGER_MS: Final = 60_000
 
 
 def _origin(value: str) -> str:
-    return value if value == ANY_ORIGIN else check_origin(value)
+    return value if value == ANY_ORIGIN else check_origin(value, alternative=', or "*"')
 
 
 def _linger(value: int) -> int:

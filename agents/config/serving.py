@@ -116,10 +116,15 @@ SecretKey = Annotated[Secret | None, PlainValidator(_secret), WithJsonSchema(_SE
 _ORIGIN: Final = re.compile(r"https?://[a-z0-9.-]+(:[0-9]{1,5})?|https?://\[[0-9a-f:]+\](:[0-9]+)?")
 
 
-def check_origin(value: str) -> str:
-    """Return an origin as browsers send it; refuse anything else."""
+def check_origin(value: str, *, alternative: str = "") -> str:
+    """Return an origin as browsers send it.
+
+    Raises:
+        PydanticCustomError: for anything else; `alternative` follows what was expected.
+    """
     if not _ORIGIN.fullmatch(value):
-        raise refused('an origin as browsers send it, such as "https://survey.example"', value)
+        what = f'an origin as browsers send it, such as "https://survey.example"{alternative}'
+        raise refused(what, value)
     return value
 
 

@@ -123,7 +123,13 @@ def test_keys_that_decide_about_privacy_have_no_default(key: str):
         ({"worker": {"id": "a/b"}}, "worker.id: expected letters"),
         ({"gateway": {"port": 1}}, "gateway.port: unknown key; expected one of http, token"),
         ({"gateway": {"http": ":1"}}, "gateway.http: expected an address"),
-        ({"gateway": {"origins": ["a.b"]}}, "gateway.origins[0]: expected an origin as browsers"),
+        (
+            {"gateway": {"origins": ["a.b"]}},
+            (
+                "gateway.origins[0]: expected an origin as browsers send it, such as "
+                '"https://survey.example", or "*", got "a.b"'
+            ),
+        ),
         ({"gateway": {"origins": "*"}}, 'gateway.origins: expected a list, got "*"'),
         ({"gateway": {"token": 3}}, "gateway.token: expected a string, { env ="),
         ({"gateway": {"key": "k.pem"}}, "gateway.certificate: expected certificate and key, or"),
