@@ -125,7 +125,7 @@ async def test_a_window_of_long_ago_can_be_shared_and_one_that_is_gone_is_told(
 ) -> None:
     oldest = "2026-11-21T10:00:00Z"
     await open_view(page, url, "line", "values", f"&window={oldest}")
-    await expect(page.locator("#state-words")).to_contain_text("Sat, Nov 21, 2026, 10:00 – 10:01")
+    await expect(page.locator("#state-words")).to_contain_text("Sat, Nov 21, 10:00 – 10:01")
     assert await page.input_value("#window") == oldest
     await expect(page.locator("#older")).to_be_disabled()
     for gone in ("2026-11-20T10:00:00Z", "never"):

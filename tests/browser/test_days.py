@@ -42,15 +42,15 @@ async def test_days_are_named_by_their_dates(page: Page, url: str) -> None:
     await open_view(page, url, "city", "values")
     assert await page.locator("#window option").all_inner_texts() == [
         *("newest final", "live, still open", "the last 7 days", "the last 30 days"),
-        *("Mon, Oct 26, 2026", "Sun, Oct 25, 2026 (25 h)", "Sat, Oct 24, 2026"),
+        *("Mon, Oct 26", "Sun, Oct 25 (25 h)", "Sat, Oct 24"),
     ]
-    await page.select_option("#window", label="Sun, Oct 25, 2026 (25 h)")
-    await expect(page.locator("#facts")).to_contain_text("Sun, Oct 25, 2026 (25 h)")
+    await page.select_option("#window", label="Sun, Oct 25 (25 h)")
+    await expect(page.locator("#facts")).to_contain_text("Sun, Oct 25 (25 h)")
     await expect(page.locator("#facts")).not_to_contain_text("UTC")
     await open_view(page, url, "city", "time")
     named = [row[0] for row in await rows(page, "#window-rows")]
-    assert named == ["Mon, Oct 26, 2026", "Sun, Oct 25, 2026 (25 h)", "Sat, Oct 24, 2026"]
+    assert named == ["Mon, Oct 26", "Sun, Oct 25 (25 h)", "Sat, Oct 24"]
     await open_view(page, url, "city", "overview")
     row = page.locator("#overview-rows tbody tr")
     await expect(row).to_contain_text("1d, Europe/Berlin")
-    await expect(row).to_contain_text("Mon, Oct 26, 2026, 3 s ago")
+    await expect(row).to_contain_text("Mon, Oct 26, 3 s ago")

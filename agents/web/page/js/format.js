@@ -163,7 +163,9 @@ export function decimalsFor(entries) {
  * @param {number} [digits] Significant digits.
  */
 export function tickText(value, unit, digits = 6) {
-  return `${localText(value, { maximumSignificantDigits: digits })}${unit}`;
+  const options = { maximumSignificantDigits: digits };
+  if (unit === "%") return localText(value / 100, { style: "percent", ...options });
+  return `${localText(value, options)}${unit}`;
 }
 
 /**
@@ -222,9 +224,13 @@ const isMoment = (time) => time.endsWith("Z");
 const timeText = (ms, options, zone = zoneOf()) =>
   formatOf(Intl.DateTimeFormat, { timeZone: zone, ...options }).format(ms);
 
-/** @param {number} ms @param {string} [zone] */
-export const dayText = (ms, zone) =>
-  timeText(ms, { weekday: "short", day: "numeric", month: "short", year: "numeric" }, zone);
+/** @param {number} ms @param {string} [zone] Returns the day, with its year unless that is this one. */
+export const dayText = (ms, zone) => {
+  const [year, now] = [ms, nowMs()].map((one) => timeText(one, { year: "numeric" }, zone));
+  /** @type {Intl.DateTimeFormatOptions} */
+  const parts = { weekday: "short", day: "numeric", month: "short" };
+  return timeText(ms, year === now ? parts : { ...parts, year: "numeric" }, zone);
+};
 
 /** @param {number} ms @param {string} [zone] */
 export const shortDayText = (ms, zone) => timeText(ms, { day: "numeric", month: "short" }, zone);

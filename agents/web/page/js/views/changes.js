@@ -208,7 +208,7 @@ export function leaderText(distribution, { values, domain }) {
   const decimals = decimalsFor([first]);
   /** @param {number | null} share */
   const percent = (share) => percentText(share, decimals);
-  const bounds = `${percent(first.low).replace(/\s*%/, "")} to ${percent(first.high)}`;
+  const bounds = `${percent(first.low).replace(/[\s\u061c\u200e]*[%٪][\u061c\u200e]*/, "")} to ${percent(first.high)}`;
   const said = `${percent(first.share)} (${bounds}).`;
   if (others.some(({ high }) => high === null || high >= least)) {
     if (domain.ordered) return "No value is told from all others.";
