@@ -189,16 +189,15 @@ def _read_table(
     stream: BinaryIO, spec: CollectionSpec, bad: BadLines, chunk: int, near: NearNow | None
 ) -> Iterator[ReportLines]:
     def check(schema: Any) -> list[str]:
-        expected = _metadata(spec)
-        given = schema.metadata or {}
-        if {key: given.get(key) for key in expected} != expected:
+        metadata = schema.metadata or {}
+        if not _metadata(spec).items() <= metadata.items():
             what = f"collection {spec.name} with fingerprint {spec.fingerprint.hex()}"
             raise Refused(f"{bad.name}: expected a table that privatize --to wrote for {what}")
         types = {field.name: str(field.type) for field in schema}
         size = spec.mechanism.report_bytes
-        wanted = {"report": f"fixed_size_binary[{size}]", "time": "timestamp[ms, tz=UTC]"}
-        if "report" not in types or not types.items() <= wanted.items():
-            what = ", ".join(f"{name} ({kind})" for name, kind in wanted.items())
+        expected = {"report": f"fixed_size_binary[{size}]", "time": "timestamp[ms, tz=UTC]"}
+        if "report" not in types or not types.items() <= expected.items():
+            what = ", ".join(f"{name} ({kind})" for name, kind in expected.items())
             raise Refused(f"{bad.name}: expected the columns {what}, of which time may be missing")
         return list(types)
 
@@ -207,8 +206,9 @@ def _read_table(
             raise Refused(f"{bad.name}: expected no missing cells")
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
         size, start = spec.mechanism.report_bytes, columns["report"].offset
+        # Whoever wrote the table may have filled up the buffer.
         payload = np.frombuffer(columns["report"].buffers()[1], dtype=np.uint8)
-        encoded = payload.reshape(-1, size)[start : start + len(batch)]
+        encoded = payload[start * size : (start + len(batch)) * size].reshape(-1, size)
         times_ms = columns["time"].cast("int64").to_numpy() if "time" in columns else None
         parsed = _decode(encoded, times_ms, spec, bad, near, {})
         if parsed is not None:

@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from ldpstream import define_collection
 from ldpstream.agents.cli.terminal.errors import Refused
-from ldpstream.agents.cli.terminal.reports import read_reports
+from ldpstream.agents.cli.terminal.reports import read_reports, write_table
 from ldpstream.agents.cli.terminal.value_options import Reading
 from ldpstream.agents.cli.terminal.values import read_values
 from ldpstream.agents.config import load_config
@@ -248,6 +249,21 @@ def test_reports_are_written_and_read_as_a_table(file: str, tmp_path: Path):
     estimate = ["estimate", "-c", file, "--json", "c"]
     assert invoke(*estimate, str(table)).stdout == invoke(*estimate, str(lines)).stdout
     assert "collection g" in refused(invoke("estimate", "-c", file, "g", str(table)))
+
+
+def test_buffers_of_reports_are_read_without_what_fills_them_up():
+    spec = define_collection(
+        "c", mechanism="randomized-response", epsilon=1.0, domain={"size": 300}
+    ).spec
+    reports, file = np.arange(300), io.BytesIO()
+    write_table(file, spec, [(reports, None)])
+    written = pa.ipc.open_file(file).get_batch(0)
+    column = written.column(0)
+    filled = pa.py_buffer(column.buffers()[1].to_pybytes() + b"\0")
+    columns = [pa.FixedSizeBinaryArray.from_buffers(column.type, 300, [None, filled])]
+    file = io.BytesIO(arrow_stream(pa.Table.from_arrays(columns, schema=written.schema)))
+    read = [part.reports for part in read_reports(file, spec, chunk=200)]
+    assert np.array_equal(np.concatenate(read), reports)
 
 
 def test_tables_with_other_reports_are_refused(file: str, tmp_path: Path):
