@@ -39,7 +39,7 @@ _CONFIGS: Final = {
     "retention.ms": "3600000",
     "segment.ms": "600000",
 }
-ADDRESSES: Final = frozenset({"read", "write"})
+ADDRESS_OPERATIONS: Final = frozenset({"read", "write"})
 """What a worker does with the topic of addresses."""
 
 log = logging.getLogger(__name__)
@@ -233,4 +233,4 @@ async def declare_addresses(
             client, [NewTopic(topic, 1, replication_factor, topic_configs=_CONFIGS)]
         )
         states = await await_topics(client, [topic])
-    return [*missing_on_topic(topic, states[topic], ADDRESSES)]
+    return [*missing_on_topic(topic, states[topic], ADDRESS_OPERATIONS)]

@@ -52,7 +52,12 @@ def store_documents(documents: Iterable[EstimateDocument], to: str) -> None:
 
 
 def check_target(to: str) -> None:
-    """Raise ValueError for what is no Parquet file, ImportError where pyarrow is missing."""
+    """Check the file that `store_documents` is to write, before there is any document.
+
+    Raises:
+        ValueError: unless it is a Parquet file, or can become one.
+        ImportError: naming what to install, where pyarrow is missing.
+    """
     if "://" in to or not to.endswith(".parquet"):
         raise ValueError(f"expected a file NAME.parquet, which databases load, got {to}")
     check_replaceable(to)
@@ -60,10 +65,14 @@ def check_target(to: str) -> None:
 
 
 def check_replaceable(path: str | Path) -> None:
-    """Raise ValueError for what a new file must not be put in the place of, such as a device."""
+    """Check that a new file in place of this one replaces no folder and no device.
+
+    Raises:
+        ValueError: naming the path and what it is.
+    """
     if Path(path).exists() and not Path(path).is_file():
-        found = "a folder" if Path(path).is_dir() else "something else"
-        raise ValueError(f"{path}: expected a file, got {found}")
+        kind = "a folder" if Path(path).is_dir() else "something else"
+        raise ValueError(f"{path}: expected a file, got {kind}")
 
 
 def _window(document: EstimateDocument) -> tuple[str, ...]:

@@ -65,7 +65,7 @@ class Loader:
     def loadable_partitions(self, partitions: AbstractSet[int]) -> list[int]:
         """Return those of these partitions, maybe thousands, that partition 0's head includes.
 
-        None while it lacks panes that it stores for all partitions (`problem`).
+        These are none while it lacks panes that it stores for all partitions (`problem`).
         """
         most = 0 if partitions and behind(self.replicas) else included(self.replicas)
         return [partition for partition in partitions if partition < most]

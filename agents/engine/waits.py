@@ -61,8 +61,8 @@ class WindowWaits:
         if seconds - self._looked < _LOOK_SECONDS:
             return
         self._looked = seconds
-        window, first = self._context.window, replicas[0].head if replicas else None
-        final = NEVER if first is None else first.final
+        window, head = self._context.window, replicas[0].head if replicas else None
+        final = NEVER if head is None else head.final
         oldest = oldest_window(self._context, replicas, final)
         if oldest is None:
             self._since, self.waits = {}, ()

@@ -47,8 +47,8 @@ def build_http(
 
     Serve it by itself, or mount it under a prefix of another application (`add_subapp`): all links
     are relative. Without `metrics` it makes its own, whose counters stay at zero. Without `access`
-    everybody may read it. Pages of `frame_ancestors` may show
-    `/?embed=1` in a frame. Requests about collections of other `shards` are forwarded.
+    everybody can read it. Pages of `frame_ancestors` can show `/?embed=1` in a frame. Requests
+    about collections of other `shards` are forwarded.
     """
     if metrics is None:
         metrics = Metrics()

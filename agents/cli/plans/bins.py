@@ -5,12 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from ldpstream.agents.cli.plans.model import BinsPart
 from ldpstream.agents.config.collection import CollectionConfig
-from ldpstream.estimators.planning.bins import (
-    NOISE,
-    PEAK,
-    recommended_bins,
-    recommended_tree_bins,
-)
+from ldpstream.estimators.planning.bins import NOISE, PEAK, recommended_bins, recommended_tree_bins
 from ldpstream.mechanisms.policies.metric import MetricPolicy
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 

@@ -31,7 +31,7 @@ from ldpstream.agents.broker.metadata import (
 )
 from ldpstream.agents.broker.offsets import end_offsets
 from ldpstream.agents.broker.refusals import NO_COORDINATOR, explain
-from ldpstream.agents.broker.shards import ADDRESSES
+from ldpstream.agents.broker.shards import ADDRESS_OPERATIONS
 from ldpstream.agents.broker.topic_settings import (
     broker_settings,
     dates_arrivals,
@@ -203,7 +203,7 @@ async def _check_addresses(admin: AIOKafkaAdminClient, worker: WorkerConfig) -> 
         click.echo(f"{topic}: missing; a worker creates it, 1 partition")
         return []
     click.echo(f"{topic}: {count(state.partitions, 'partition')}")
-    return [*missing_on_topic(topic, state, ADDRESSES)]
+    return [*missing_on_topic(topic, state, ADDRESS_OPERATIONS)]
 
 
 async def _check_windows(

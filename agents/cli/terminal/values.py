@@ -193,8 +193,9 @@ def _read_csv(stream: io.BufferedReader, source: _Input, *, chunk: int) -> Itera
         if columns:
             header = _find_columns(next(lines, []), columns, name)
             source.line = lines.line_num
-        line = partial(getattr, lines, "line_num")
-        yield from _read_rows(lines, source, chunk=chunk, header=header, line=line)
+        yield from _read_rows(
+            lines, source, chunk=chunk, header=header, line=lambda: lines.line_num
+        )
     except csv.Error as error:
         raise Refused(f"{name}: line {lines.line_num}: expected CSV: {error}") from None
     except UnicodeDecodeError:

@@ -17,10 +17,7 @@ from ldpstream.agents.config.privacy.statement import words_sentence
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.base.times import format_duration
-from ldpstream.mechanisms.channels.certificate import (
-    ENUMERATION_LIMIT,
-    Certificate,
-)
+from ldpstream.mechanisms.channels.certificate import ENUMERATION_LIMIT, Certificate
 from ldpstream.mechanisms.channels.information import Information, most_information
 from ldpstream.mechanisms.domains.words import Words
 from ldpstream.mechanisms.exact.dyadic import exp_bounds, float_above, log_bounds

@@ -30,13 +30,13 @@ def bundle_modules(modules: Mapping[str, str], entry: str) -> str:
     parts, exported = list[str](), set[str]()
     for name in _in_order(modules, entry, set()):
         text = _COMMENT.sub("", modules[name])
-        own = _EXPORT.findall(text)
+        exports = _EXPORT.findall(text)
         text = _EXPORT.sub("", _IMPORT.sub("", text))
-        refused = _OTHER.findall(text) or sorted(exported.intersection(own))
+        refused = _OTHER.findall(text) or sorted(exported.intersection(exports))
         if refused:
             raise ValueError(f"{name}: expected named imports and unique exports: {refused}")
-        exported.update(own)
-        names = ", ".join(own)
+        exported.update(exports)
+        names = ", ".join(exports)
         parts.append(
             f"// {name}\nconst {{ {names} }} = (() => {{\n{text}return {{ {names} }};\n}})();\n"
         )
