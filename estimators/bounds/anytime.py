@@ -38,13 +38,13 @@ _MORE: Final = 3.0
 """How much the largest exponent usually exceeds the logarithm of `2/level`, for its weight."""
 _NOTHING: Final = 45.0
 """A sum of doubles, its slope too, stays the same with a term of e to minus this times it."""
-_STEPS_OF_ONE: Final = np.array([[256.0], [256.0], [16.0]])
+_STEPS_OF_A_UNIT: Final = np.array([[256.0], [256.0], [16.0]])
 """Into how many steps a unit of the logarithms of variances, offs and `sharpest` is divided."""
 _FEW: Final = 64
 """Equal columns among at most so many are not looked for: it would take longer than it saves."""
-_SPARSE: Final = 8
+_ENTRIES_A_KEY: Final = 8
 _TABLE: Final = 1 << 12
-"""Keys are listed in a table of at most so many entries for each or in all, and else sorted."""
+"""Keys are counted in a table of so many entries for each, or in all, and else sorted."""
 _LARGEST: Final = -1.2
 """The logarithm of the largest term at the root, roughly: several terms add up to 1."""
 _STEPS: Final = 8
@@ -185,18 +185,21 @@ def tail_half_width(
         return np.zeros(off.shape)
     steps = [
         _steps_above(each, some, scale)
-        for each, scale in zip((variance, off, sharpest), _STEPS_OF_ONE.flat, strict=True)
+        for each, scale in zip((variance, off, sharpest), _STEPS_OF_A_UNIT.flat, strict=True)
     ]
     if off.size <= _FEW:
         columns, place = np.stack(np.broadcast_arrays(*steps)).reshape(3, -1), np.arange(off.size)
     else:
         columns, place = _distinct_columns(steps)
-    halves = tail_mixture(exponent, np.exp(columns / _STEPS_OF_ONE), n, level) / n
+    halves = tail_mixture(exponent, np.exp(columns / _STEPS_OF_A_UNIT), n, level) / n
     return np.where(some, halves[place].reshape(off.shape), 0.0)
 
 
 def _steps_above(numbers: Floats, some: Bools, scale: float) -> Integers:
-    """Return logarithms in steps of `1/scale`, rounded up, of `some`; the others have another's."""
+    """Return logarithms as numbers of steps of `1/scale`, rounded up, `(.., q)`.
+
+    Only `some` of the q numbers have one; the others get that of the first of them.
+    """
     steps = np.log(numbers, out=np.zeros(numbers.shape), where=some)
     steps *= scale
     whole = np.ceil(steps, out=steps).astype(np.int64)
@@ -207,9 +210,10 @@ def _steps_above(numbers: Floats, some: Bools, scale: float) -> Integers:
 def _distinct_columns(rows: Sequence[Integers]) -> tuple[Integers, Integers]:
     """Return the different columns of integers, `(m, columns)`, and which of them each column is.
 
-    Row by row, so that a table has a place for all columns that there can be.
+    Keys are built row by row, and kept small enough to be counted in a table.
     """
-    numbers, key, end = list[Integers](), np.zeros(1, dtype=np.int64), 1
+    numbers: list[Integers] = []
+    key, end = np.zeros(1, dtype=np.int64), 1
     for row in rows:
         least = int(row.min())
         used, place = _distinct(row - least, int(row.max()) - least + 1)
@@ -222,7 +226,7 @@ def _distinct_columns(rows: Sequence[Integers]) -> tuple[Integers, Integers]:
 
 def _distinct(key: Integers, end: int) -> tuple[Integers, Integers]:
     """Return the different keys of `0..end-1`, ascending, and which of them each key is."""
-    if end > max(_SPARSE * key.size, _TABLE):
+    if end > max(_ENTRIES_A_KEY * key.size, _TABLE):
         used, place = np.unique(key, return_inverse=True)
         return used, place.reshape(key.shape)
     used = np.flatnonzero(np.bincount(key.ravel(), minlength=end))

@@ -131,8 +131,8 @@ def lowest_means(
             width, last = wider, last + 1
         some = slice(first, last)
         padded, numbers = np.zeros((2, last - first, width))
-        for row, (values, tallied) in enumerate(zip(offsets[some], counts[some], strict=True)):
-            padded[row, : len(values)], numbers[row, : len(values)] = values, tallied
+        for row, (values, times) in enumerate(zip(offsets[some], counts[some], strict=True)):
+            padded[row, : len(values)], numbers[row, : len(values)] = values, times
         bounds = ends[0][some], ends[1][some]
         out[some] = _bisect(padded, numbers, scales[some], bounds, level)
         first = last
@@ -146,14 +146,14 @@ def _bisect(
     typical = scales[:, None] * np.sqrt(2.0 * target / counts.sum(axis=1))[:, None]
     stakes = np.minimum(typical * 2.0**_POWERS, _MOST_STAKED)[:, :, None]
     shares = np.log(_SHARES / _SHARES.sum())
-    bounded = (offsets > 0.0) & (counts > 0.0)
+    positive = (offsets > 0.0) & (counts > 0.0)
 
     def is_refuted(mean: Floats) -> Floats:
         # A mean at the least value is infinitely wrong as soon as anything else was reported.
         ratio = offsets / np.where(mean > 0.0, mean, 1.0)[:, None]
         capital = (counts[:, None] * np.log1p(stakes * (ratio[:, None] - 1.0))).sum(axis=2)
         refuted = np.logaddexp.reduce(capital + shares, axis=1) >= target
-        return np.where(mean > 0.0, refuted, bounded.any(axis=1))
+        return np.where(mean > 0.0, refuted, positive.any(axis=1))
 
     low, high = ends[0].copy(), ends[1].copy()
     high = np.where(is_refuted(low), high, low)

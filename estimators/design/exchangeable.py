@@ -67,12 +67,12 @@ class SymmetricOptimum:
         each = list(zip(self.classes, counts, strict=True))
         if prod(comb(len(values), count) for values, count in each) <= most:
             chosen = [[np.array(c) for c in combinations(v.tolist(), n)] for v, n in each]
-            yield from (np.concatenate(circle).astype(np.int64) for circle in product(*chosen))
+            yield from (np.concatenate(members).astype(np.int64) for members in product(*chosen))
             return
         while True:
             orders = [(rng.permutation(values), count) for values, count in each]
             circles = [[np.roll(o, s)[:n] for s in range(len(o))] for o, n in orders]
-            yield from (np.concatenate(circle) for circle in product(*circles))
+            yield from (np.concatenate(members) for members in product(*circles))
 
 
 def symmetric_optimum(
@@ -124,9 +124,8 @@ def _classes(gram: Floats, prior: Floats, high: Floats, alone: Bools) -> tuple[I
     while remaining.size:
         x = remaining[0]
         same = np.isclose(prior[remaining], prior[x], rtol=_SAME, atol=0.0)
-        same &= np.isclose(high[remaining], high[x], rtol=_SAME, atol=0.0) & (
-            alone[remaining] == alone[x]
-        )
+        same &= np.isclose(high[remaining], high[x], rtol=_SAME, atol=0.0)
+        same &= alone[remaining] == alone[x]
         for place in np.flatnonzero(same):
             values = np.arange(prior.size)
             values[[x, remaining[place]]] = values[[remaining[place], x]]

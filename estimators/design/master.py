@@ -208,7 +208,7 @@ class _Newton:
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class SearchResult:
     """New columns `(n, k)` with positive gain, best first, and the largest gain found.
 
     `starts` is the number of columns from which a search began.
@@ -228,7 +228,7 @@ def search(
     *,
     effort: int,
     most: int,
-) -> Found:
+) -> SearchResult:
     """Return at most `most` columns of positive gain; `effort` multiplies the starts.
 
     The seeds are looked at again: one that left the design may be worth its place by now.
@@ -245,12 +245,12 @@ def search(
 
 def search_all(
     cone: Cone, prior: Floats, master: Master, *, most: int, most_rays: int
-) -> Found | None:
+) -> SearchResult | None:
     """Do the same over all extreme rays, so that `largest` is exact; None if they are too many."""
     rays = cone.rays(most_rays)
     if rays is None:
         return None
-    best = Found(np.zeros((0, prior.size)), -np.inf)
+    best = SearchResult(np.zeros((0, prior.size)), -np.inf)
     for chunk in rays:
         columns = scaled(chunk, prior)
         gain = gains(columns, master.form, master.multipliers)
@@ -294,11 +294,11 @@ def directions(master: Master, rng: np.random.Generator, starts: int) -> Floats:
     return np.concatenate([drawn - master.multipliers, gradient + noise])
 
 
-def _best(columns: Floats, master: Master, most: int, before: float = -np.inf) -> Found:
+def _best(columns: Floats, master: Master, most: int, before: float = -np.inf) -> SearchResult:
     """Return the different columns of positive gain, best first."""
     gain = gains(columns, master.form, master.multipliers)
     largest = max(before, float(gain.max())) if gain.size else before
     ranking = np.argsort(-gain)
     ranking = ranking[gain[ranking] > 0.0]
     _, first = np.unique(columns[ranking].round(_DIGITS), axis=0, return_index=True)
-    return Found(columns[ranking[np.sort(first)]][:most], largest)
+    return SearchResult(columns[ranking[np.sort(first)]][:most], largest)

@@ -39,7 +39,15 @@ import numpy as np
 
 from ldpstream.estimators.design.cone import Cone, DesignError, LipCone, scaled
 from ldpstream.estimators.design.exchangeable import SymmetricOptimum, symmetric_optimum
-from ldpstream.estimators.design.master import Found, Master, judge, search, search_all, solve, thin
+from ldpstream.estimators.design.master import (
+    Master,
+    SearchResult,
+    judge,
+    search,
+    search_all,
+    solve,
+    thin,
+)
 from ldpstream.estimators.design.pair_cone import PairCone, closed
 from ldpstream.estimators.design.relaxation import largest_mean
 from ldpstream.estimators.design.tree_cone import TreeCone
@@ -309,7 +317,7 @@ class _Run:
 
     def _generate(
         self, gram: Floats, columns: Floats, weights: Floats
-    ) -> tuple[Master, Found | None, bool, int]:
+    ) -> tuple[Master, SearchResult | None, bool, int]:
         """Return the best design, what is known of all rays, whether time ran out, and starts."""
         rng = np.random.default_rng(0)
         multipliers, accuracy = None, _LOOSE
@@ -322,9 +330,9 @@ class _Run:
             if master.trace <= least * (1.0 + _TOLERANCE):
                 break
             finest = accuracy <= _TOLERANCE
-            gains, every = self._improve(master, rng, 4 if quiet else 1, finest=finest)
-            starts += gains.starts
-            gain = max(gains.largest / master.trace, 0.0)
+            result, every = self._improve(master, rng, 4 if quiet else 1, finest=finest)
+            starts += result.starts
+            gain = max(result.largest / master.trace, 0.0)
             quiet = 0 if gain >= _TOLERANCE else quiet + finest
             if quiet >= (_QUIET_ROUNDS if every is None else 1):
                 break
@@ -334,15 +342,15 @@ class _Run:
             accuracy = min(accuracy, max(0.03 * gain, 0.5 * _TOLERANCE))
             useful = master.slacks < 0.03 * gain * master.trace
             useful |= master.weights * len(columns) > _NEGLIGIBLE
-            columns = np.concatenate([master.columns[useful], gains.columns])
-            fresh = np.full(len(gains.columns), 0.01 / len(columns))
+            columns = np.concatenate([master.columns[useful], result.columns])
+            fresh = np.full(len(result.columns), 0.01 / len(columns))
             weights = np.concatenate([master.weights[useful], fresh])
             multipliers = master.multipliers
         return master, every, unfinished, starts
 
     def _improve(
         self, master: Master, rng: np.random.Generator, effort: int, *, finest: bool
-    ) -> tuple[Found, Found | None]:
+    ) -> tuple[SearchResult, SearchResult | None]:
         """Return columns of positive gain, twice if they are the best of all rays.
 
         Where rays are many, all are listed only once a search from many starts finds nothing.
@@ -350,24 +358,24 @@ class _Run:
         every = self._list(master, _FEW_RAYS)
         if every is not None:
             return every, every
-        columns_found = search(
+        result = search(
             self.part.cone, self.part.prior, master, self.seeds, rng, effort=effort, most=self._most
         )
-        if finest and columns_found.largest < _TOLERANCE * master.trace:
+        if finest and result.largest < _TOLERANCE * master.trace:
             every = self._list(master, _MOST_RAYS)
-        return every or columns_found, every
+        return every or result, every
 
     @property
     def _most(self) -> int:
         """Most columns that a round adds."""
         return 2 * self.part.prior.size
 
-    def _list(self, master: Master, most_rays: int) -> Found | None:
+    def _list(self, master: Master, most_rays: int) -> SearchResult | None:
         return search_all(
             self.part.cone, self.part.prior, master, most=self._most, most_rays=most_rays
         )
 
-    def _bound(self, master: Master, every: Found | None) -> tuple[float | None, Status]:
+    def _bound(self, master: Master, every: SearchResult | None) -> tuple[float | None, Status]:
         """Return a bound for all channels and how it was found, given a look at all rays if any."""
         if self.part.symmetric is not None:
             return self.part.symmetric.least, "proved"

@@ -131,8 +131,8 @@ class PlannedWorkload:
         """The smallest positions whose prefixes hold the quantiles' probabilities, int64."""
         cumulative = np.cumsum(self.value_shares)
         cumulative[-1] = np.inf
-        shares_below = np.array(self.quantiles, dtype=np.float64)
-        return np.searchsorted(cumulative, shares_below - _ROUNDING)
+        levels = np.array(self.quantiles, dtype=np.float64)
+        return np.searchsorted(cumulative, levels - _ROUNDING)
 
     @cached_property
     def values(self) -> QuerySets:
