@@ -130,8 +130,8 @@ def format_time(time_ms: int) -> str:
 def parse_times(texts: NDArray[np.uint8]) -> NDArray[np.int64] | None:
     """Return n times as epoch milliseconds, given their characters, uint8 `(n, length)`.
 
-    None where one is not in the form of `format_time` or digits only, or may be refused: each can
-    be read by `parse_time`, which says what is wrong.
+    None unless all are in the form of `format_time`, or all are digits, and none is out of range or
+    looks like epoch seconds: `parse_time` reads them one by one, and says what is wrong.
     """
     length = texts.shape[1]
     digits = (texts >= _ZERO) & (texts <= _NINE)

@@ -37,7 +37,7 @@ class Blend:
         """Return the blend in which one report is a given likely one with probability `single`.
 
         `permanent` are the two probabilities of z, likely and unlikely. The mean over the block is
-        `1 / order` for z and for a report, so that the unlikely probability of a report follows.
+        `1 / reports` for z and for a report, so that the unlikely probability of a report follows.
 
         Raises:
             ValueError: if z reveals no more than a report does.

@@ -62,22 +62,20 @@ class Pair(Domain):
                 self.index(labels[:position])  # an earlier bad label is named first
                 raise self.outside(position)
         first, second = ([label[place] for label in labels] for place in (0, 1))
-        return self._join_indices(lambda domain, labels_of: domain.index(labels_of), first, second)
+        return self._join_indices(lambda domain, column: domain.index(column), first, second)
 
     def parse_columns(self, rows: Sequence[Sequence[str]]) -> Indices:
         """Return the indices of rows of text: the columns of the first, then of the second."""
         width = len(self.parts[0].written.shape)
         first, second = [row[:width] for row in rows], [row[width:] for row in rows]
-        return self._join_indices(
-            lambda domain, columns: domain.parse_columns(columns), first, second
-        )
+        return self._join_indices(lambda domain, cells: domain.parse_columns(cells), first, second)
 
     def _join_indices(
         self, find: Callable[[Domain, Any], Indices], first: Any, second: Any
     ) -> Indices:
         try:
             pairs = zip(self.parts, (first, second), strict=True)
-            return self.joined(*(find(domain, labels) for domain, labels in pairs))
+            return self.joined(*(find(domain, column) for domain, column in pairs))
         except ValueOutsideDomainError as error:
             raise self.outside(error.position) from None
 
@@ -214,9 +212,8 @@ class Attributes(Domain):
 
     def place_columns(self, rows: Sequence[Sequence[str]], *, entropy: Entropy) -> Indices:
         """Do the same as `place` for rows of text, with the cells named by `column_names`."""
-        cells = self._cells(rows)
-        placed = self._found(
-            cells, lambda domain, cells_of: domain.place_columns(cells_of, entropy=entropy)
+        placed = self._indices_of(
+            self._cells(rows), lambda domain, cells: domain.place_columns(cells, entropy=entropy)
         )
         return self.drawn(placed, entropy)
 
@@ -226,8 +223,8 @@ class Attributes(Domain):
         Raises:
             ValueOutsideDomainError: naming the position of the first bad row, and the attribute.
         """
-        return self._found(
-            self._cells(rows), lambda domain, cells_of: domain.parse_columns(cells_of)
+        return self._indices_of(
+            self._cells(rows), lambda domain, cells: domain.parse_columns(cells)
         )[0]
 
     def label(self, index: int) -> Json:
@@ -264,9 +261,9 @@ class Attributes(Domain):
         return indices
 
     def _each(self, labels: Records, find: Callable[[Domain, Any], Indices]) -> list[Indices]:
-        return self._found(self._columns(labels), find)
+        return self._indices_of(self._columns(labels), find)
 
-    def _found(
+    def _indices_of(
         self, columns: Sequence[Any], find: Callable[[Domain, Any], Indices]
     ) -> list[Indices]:
         """Return the indices of each attribute's column, or raise the error of the first record."""

@@ -139,12 +139,8 @@ def make_range(name: str, pairs: Sequence[Any], domain: Domain) -> Subset:
         shape = "[low, high]" if dimensions == 1 else f"{dimensions} pairs [low, high]"
         raise QueryError("range", f"{shape}, of numbers")
     bounds = [_ends(low, high, written, axis) for axis, (low, high) in enumerate(pairs)]
-    interval = Range(name, tuple(bounds))
-    return (
-        interval
-        if written is domain
-        else ValueSet(name, domain.merge(interval.values(written.shape)))
-    )
+    box = Range(name, tuple(bounds))
+    return box if written is domain else ValueSet(name, domain.merge(box.values(written.shape)))
 
 
 def _ends(low: float, high: float, domain: Domain, axis: int) -> tuple[int, int]:

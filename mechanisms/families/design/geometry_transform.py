@@ -226,7 +226,7 @@ class _Tables:
         return self.join([vectors])
 
     def join(self, tables: Sequence[Table]) -> Table:
-        """Return the vectors of all parts, `(b, n)` each, in one table."""
+        """Return the vectors of all tables, `(b, n)` each, in one."""
         out = self.empty((sum(len(table) for table in tables), tables[0].shape[1]))
         np.concatenate(tables, out=out)
         return out
@@ -259,7 +259,7 @@ def _sum_last(q: int, points: Table) -> Table:
 
 
 def _all_led_sums(q: int, m: int, tables: _Tables, blocks: Sequence[Table]) -> Table:
-    """Return `_led_sums` of all parts, vector by vector if they are large."""
+    """Return `_led_sums` of all blocks, vector by vector if they are large."""
     size = q**m
     if tables.in_rows or size < _LARGE:
         return _led_sums(q, m, tables, blocks)

@@ -255,13 +255,13 @@ def kinds_of(grouped: GroupPolicy, share: float) -> Iterator[tuple[GroupKind, In
     Groups with a budget have the `share` of users, each in proportion to its size.
     """
     sizes = grouped.groups.sizes
-    protected = np.array([isfinite(of_kind.inside) for of_kind in grouped.budgets])[grouped.place]
+    protected = np.array([isfinite(budgets.inside) for budgets in grouped.budgets])[grouped.place]
     values = int(sizes[protected].sum())
-    for place, of_kind in enumerate(grouped.budgets):
+    for place, budgets in enumerate(grouped.budgets):
         here = np.flatnonzero(grouped.place == place)
         inside, outside = (
             budget(epsilon) if isfinite(epsilon) else None
-            for epsilon in (of_kind.inside, of_kind.outside)
+            for epsilon in (budgets.inside, budgets.outside)
         )
         for size in np.unique(sizes[here]).tolist():
             numbers = here[sizes[here] == size]

@@ -76,7 +76,7 @@ class GroupThresholds:
     @cached_property
     def _first(self) -> tuple[int, int]:
         """The first group with the largest `pi_g`, and what is added to it: all but the others'."""
-        each = [share.blanket for share in self.kinds]
+        each = [thresholds.blanket for thresholds in self.kinds]
         largest = [kind for kind, share in enumerate(each) if share == max(each)]
         groups = np.bincount(self.kind_of, minlength=len(each)).tolist()
         remainder = WORD - sum(share * count for share, count in zip(each, groups, strict=True))

@@ -30,7 +30,7 @@ from ldpstream.mechanisms.interface.decoder import (
 )
 from ldpstream.mechanisms.interface.symbols import CountDecoder, remove_rounding
 
-_KEPT: Final = 1 << 16
+_MOST_PREPARED: Final = 1 << 16
 """Up to this many values, what bounds need of each without reports is computed once."""
 
 
@@ -75,29 +75,30 @@ class BlanketDecoder(Decoder):
 
     def single_values(self, decoded: Decoded, at: slice | Integers) -> SingleValues:
         inner, tau = self._inner, self._tau
-        kept = None if self._kept is None else self._kept[:, at]
-        shift = self._shift(at) if kept is None else kept[0]
+        constants = None if self._constants is None else self._constants[:, at]
+        shift = self._shift(at) if constants is None else constants[0]
         n, shares = int(decoded.reports.sum()), decoded.shares[at]
         of_inner = np.zeros(decoded.shares.size)
         of_inner[at] = (shares - shift * n) * tau
         reports = inner.group_reports(decoded.statistic)
         single = inner.single_values(Decoded(decoded.statistic, of_inner, reports), at)
         moments = single.second_moments / tau**2 + (2.0 * shares - shift * n) * shift
-        if kept is None:
-            kept = self._without_reports(at, single.least, single.largest)
-        return SingleValues(moments, *kept[1:])
+        if constants is None:
+            constants = self._constants_of(at, single.least, single.largest)
+        return SingleValues(moments, *constants[1:])
 
     @cached_property
-    def _kept(self) -> Floats | None:
-        """What single values have without reports, if all of it is computed only once."""
-        if self._groups.size > _KEPT:
+    def _constants(self) -> Floats | None:
+        """`_constants_of` all values; None if they are too many to be kept."""
+        if self._groups.size > _MOST_PREPARED:
             return None
-        return self._without_reports(slice(None), *self._inner.extremes())
+        return self._constants_of(slice(None), *self._inner.extremes())
 
-    def _without_reports(self, at: slice | Integers, least: Floats, largest: Floats) -> Floats:
-        """Return the shift, the extremes and those of the noise of values: `(5, q)`.
+    def _constants_of(self, at: slice | Integers, least: Floats, largest: Floats) -> Floats:
+        """Return what bounds of values need beside reports, `(5, q)`.
 
-        `least` and `largest` are the extremes of the values among the reports of their groups.
+        These are the shift, the extremes, and the extremes of the noise. `least` and `largest` are
+        the extremes among the reports of the values' groups.
         """
         shift = self._shift(at)
         return np.stack([shift, *self._ends(least, largest, shift), *self._noise_levels(at)])

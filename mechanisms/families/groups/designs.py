@@ -168,9 +168,9 @@ def _descend(
     for _ in range(_PASSES if len(kinds) > 1 else 1):
         before = noise
         for place, table in enumerate(tables):
-            rows = [row.at(i) for row, i in zip(tables, chosen, strict=True)]
-            rows[place] = table
-            totals = _total_noise(rows, exposed)
+            fixed = [other.at(i) for other, i in zip(tables, chosen, strict=True)]
+            fixed[place] = table
+            totals = _total_noise(fixed, exposed)
             chosen[place] = int(np.argmin(totals))
             noise = float(totals[chosen[place]])
         if noise == before:
@@ -218,13 +218,10 @@ class _Table:
             # A group of one value has no deviations; the caller refuses budgets near 0.
             step, other_noise = 0.0 * share, 0.0 * share
         else:
-            step, other_noise = (
-                share / (share - both) / gap,
-                (uniform - share * supporting_noise) / rest,
-            )
-        return cls(
-            kind, weight, step, support * supporting_noise + (1.0 - support) * other_noise, uniform
-        )
+            step = share / (share - both) / gap
+            other_noise = (uniform - share * supporting_noise) / rest
+        noise = support * supporting_noise + (1.0 - support) * other_noise
+        return cls(kind, weight, step, noise, uniform)
 
     def at(self, place: int) -> "_Table":
         """Return the table of one design."""

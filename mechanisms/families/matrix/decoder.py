@@ -111,13 +111,13 @@ class EstimableQueries:
         if rest is None:
             return None
         # The share of this value is not known, so neither is its difference from some other.
-        start = int(np.argmax(rest != 0)) + 1
-        ranking = sorted(range(len(row)), key=lambda other: row[other] == row[start])
+        unknown = int(np.argmax(rest != 0)) + 1
+        ranking = sorted(range(len(row)), key=lambda other: row[other] == row[unknown])
         for other in ranking:
             pair = np.zeros(len(row), dtype=object)
-            pair[start], pair[other] = 1, -1
-            if other != start and self._remainder(pair[1:] - pair[0]) is not None:
-                first, second = sorted((int(self.first[start]), int(self.first[other])))
+            pair[unknown], pair[other] = 1, -1
+            if other != unknown and self._remainder(pair[1:] - pair[0]) is not None:
+                first, second = sorted((int(self.first[unknown]), int(self.first[other])))
                 return first, second
         raise AssertionError("the shares' sum is known, so two are unknown")
 
@@ -391,5 +391,5 @@ def _inverse(differences: Floats) -> Floats | None:
 
 
 def _pseudoinverse(differences: Floats, rank: int) -> Floats:
-    rows, sizes, columns = np.linalg.svd(differences, full_matrices=False)
-    return np.asarray((rows[:, :rank] / sizes[:rank]) @ columns[:rank])
+    u, sizes, vh = np.linalg.svd(differences, full_matrices=False)
+    return np.asarray((u[:, :rank] / sizes[:rank]) @ vh[:rank])

@@ -126,7 +126,7 @@ class ProtectedPairs:
         A pattern holds the distance in the rows of each kind, and the number of the budget.
         `kinds` is the kind of each row, int64 `(rows,)`, numbered from 0.
         """
-        numbers: dict[tuple[int, ...], int] = {}
+        examples: dict[tuple[int, ...], int] = {}
         count = int(kinds.max()) + 1
         step = max(1, _CELLS // (count + 1))
         for start in range(0, len(places), step):
@@ -137,8 +137,8 @@ class ProtectedPairs:
                 np.stack([*gaps, self.which[at]], axis=1), axis=0, return_index=True
             )
             for pattern, place in zip(table.tolist(), at[example].tolist(), strict=True):
-                numbers.setdefault(tuple(pattern), place)
-        return numbers
+                examples.setdefault(tuple(pattern), place)
+        return examples
 
 
 def harmless_rows(rows: Entries, pairs: ProtectedPairs) -> Bools:

@@ -279,7 +279,7 @@ class SubsetChain(Chain):
 
     @property
     def shared_noise(self) -> float:
-        return max(blend.shared_noise for blend in self.blends.values())
+        return max((blend.shared_noise for blend in self.blends.values()), default=0.0)
 
     def again(self, reports: Payload, entropy: Entropy) -> Payload:
         """Return the reports that are sent for permanent ones, uint8 `(n, report_bytes)` both.

@@ -76,9 +76,9 @@ class NodeChannel:
         return OWN if self.geometry is None else hyperplanes(self.geometry, self.nodes)
 
     def draw(self, source: Entropy, nodes: Indices, supporting: Bools) -> Indices:
-        """Return a uniform report for each node, which supports it where `supporting` says so.
+        """Return a report for each node, uniform among those that support it or, else, do not.
 
-        Randomised response draws the latter among all nodes but the own one.
+        `supporting` says which. Randomised response reports the node itself, or else another one.
         """
         if self.geometry is not None:
             return draw_points(self.geometry, source, nodes, supporting)
@@ -243,7 +243,7 @@ def equal_probabilities(levels: int) -> list[int]:
     return [unit * (WORD // _UNITS) for unit in units]
 
 
-def level_probabilities(proportions: Floats, precisions: Floats) -> list[int]:
+def level_probabilities(mean_squares: Floats, precisions: Floats) -> list[int]:
     """Return the probability of each level in units of 2^-64, in row-major order; 0 if unused.
 
     For the workload's mean squares N_l, the least-squares decoder has the variance
@@ -251,19 +251,19 @@ def level_probabilities(proportions: Floats, precisions: Floats) -> list[int]:
     level j. This is convex in pi, and minimal where `g_j = p_j sum_(l <= j) N_l / lambda_l^2` is
     equal for all levels in use.
 
-    `proportions` are N and `precisions` are p, of shape `(L_1 + 1, ..)`: in each dimension, index 0
-    is the root and index L the finest level. Uses only ordered sums, products and roots of floats,
-    so that the result is the same on every machine.
+    `mean_squares` are N and `precisions` are p, of shape `(L_1 + 1, ..)`: in each dimension, index
+    0 is the root and index L the finest level. Uses only ordered sums, products and roots of
+    floats, so that the result is the same on every machine.
     """
     used = precisions > 0.0
-    squares = np.where(used, proportions, 0.0)
+    squares = np.where(used, mean_squares, 0.0)
     if not squares.any():
         squares = used.astype(np.float64)
     precision = precisions / precisions.max()
     shares = used / used.sum()
     for _ in range(_STEPS):
-        weights = np.maximum(shares * precision, used * np.finfo(np.float64).tiny)
-        gains = precision * _below(squares / _above(weights) ** 2)
+        lambdas = np.maximum(shares * precision, used * np.finfo(np.float64).tiny)
+        gains = precision * _below(squares / _above(lambdas) ** 2)
         shares = shares * np.sqrt(gains)
         shares /= np.cumsum(shares)[-1]
     usable = np.where(shares < _RARE, 0.0, shares).ravel()

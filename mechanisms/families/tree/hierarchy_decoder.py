@@ -79,8 +79,8 @@ def _downward(heights: Depths) -> tuple[tuple[Depths, Depths, int], ...]:
     steps = []
     for axis, most in enumerate(heights):
         for depth in range(most, 0, -1):
-            children = (*heights[:axis], 0, *heights[axis + 1 :])
-            for place in np.ndindex(*(other + 1 for other in children)):
+            rest = (*heights[:axis], 0, *heights[axis + 1 :])
+            for place in np.ndindex(*(height + 1 for height in rest)):
                 upper = (*place[:axis], depth, *place[axis + 1 :])
                 lower = (*place[:axis], depth - 1, *place[axis + 1 :])
                 steps.append((upper, lower, axis + 1))
