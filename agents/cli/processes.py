@@ -167,7 +167,7 @@ def _refuse_taken(port: int) -> None:
 def demo(
     context: click.Context, seconds: float | None, port: int | None, rate: int, seed: int
 ) -> None:
-    """Run an embedded broker, a worker, and simulated devices that visit places of a city.
+    """Run an embedded broker, a worker, and simulated devices that report rides in a city.
 
     Prints estimates next to the truth, serves the live page, and ends with a summary; exit code 0
     if every report is accounted for.
