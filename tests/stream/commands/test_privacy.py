@@ -195,6 +195,7 @@ async def test_the_api_answers_the_statement_and_the_shape_of_the_domain():
         "ordered": True,
         "intervals": None,
         "rounded": False,
+        "blocks": 4,
     }
     assert city["privacy"]["protected"][0].startswith("Any two places of one block are")
     assert (
