@@ -1,21 +1,24 @@
-"""From a page of another origin to the estimate: the JavaScript client, a gateway, a worker."""
+"""The JavaScript client in a real Chromium: from another origin to the estimate, once a day."""
 
 import asyncio
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
-from playwright.async_api import Browser, Error
+from playwright.async_api import Browser, Error, Page, expect
 
 from ldpstream.agents.broker.embedded import embedded_broker
 from tests.broker.test_gateway import configure, reports, started
 from tests.brokers import Broker
+from tests.gateway.serving import NOW_MS
+from tests.gateway.serving import gateway as serve_gateway
 from tests.javascript.accepting import accepting
 from tests.lab import Lab
 from tests.processes import eventually
 
-pytestmark = [pytest.mark.broker, pytest.mark.asyncio(loop_scope="session")]
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 _CLIENT = Path(__file__).resolve().parents[2] / "clients" / "javascript"
 pages = partial(accepting, {}, _CLIENT)
@@ -55,6 +58,7 @@ async def run(browser: Browser, page_url: str, *arguments: Any) -> Any:
         await context.close()
 
 
+@pytest.mark.broker
 async def test_a_page_of_another_origin_reaches_the_estimate(browser: Browser, tmp_path: Path):
     with embedded_broker() as broker, pages() as (origin, _), pages() as (stranger, _):
         lab = Lab(Broker("embedded", broker.bootstrap), tmp_path)
@@ -85,3 +89,36 @@ async def test_a_page_of_another_origin_reaches_the_estimate(browser: Browser, t
             assert gateway.terminate() == 0
             assert worker.terminate() == 0
             assert gateway.errors() == ""
+
+
+async def test_a_day_has_one_report_through_reloads(page: Page, tmp_path: Path) -> None:
+    with pages() as (origin, _):
+        async with serve_gateway(tmp_path, origins=[origin]) as running:
+            spec, broker = running.spec(), running.broker
+            asked = {
+                "gateway": running.url,
+                "collection": "modes",
+                "fingerprint": spec.fingerprint.hex(),
+            }
+            labels = [("label", one) for one in ("walk", "bus")]
+            await page.clock.set_fixed_time(NOW_MS / 1000)
+            await page.goto(f"{origin}/example/?{urlencode([*asked.items(), *labels])}")
+            # It is closed before the broker has the report, and sends it again when it is back.
+            broker.open.clear()
+            await page.get_by_role("button", name="bus").click()
+            await eventually(lambda: running.served.uploads.waiting == 1)
+            kept = await page.evaluate("() => localStorage['ldpstream.modes']")
+            assert "bus" not in kept
+            await page.reload()
+            await expect(page.get_by_role("status")).to_have_text("Sending…")
+            broker.open.set()
+            await expect(page.get_by_role("status")).to_have_text("Thank you. Come back tomorrow.")
+            await page.reload()
+            await expect(page.get_by_role("status")).to_have_text("You have answered today.")
+            await expect(page.get_by_role("button")).to_have_count(0)
+            assert broker.reports(spec) == 1
+            await page.clock.set_fixed_time(NOW_MS / 1000 + 86_400)
+            await page.reload()
+            await page.get_by_role("button", name="walk").click()
+            await expect(page.get_by_role("status")).to_have_text("Thank you. Come back tomorrow.")
+            assert broker.reports(spec) == 2

@@ -13,6 +13,7 @@ from xml.etree import ElementTree as ET
 import duckdb
 import numpy as np
 import pytest
+import pytest_asyncio
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 from playwright.async_api import Browser, Page, expect
@@ -21,15 +22,25 @@ from ldpstream.agents.document.flat import document_rows
 from ldpstream.agents.document.model import EstimateDocument
 from ldpstream.agents.document.sinks import store_documents
 from ldpstream.agents.web import serve
+from ldpstream.mechanisms.base.times import parse_time
 from tests.browser.conftest import PATIENCE_MS
-from tests.browser.looking import ask, open_view
+from tests.browser.looking import ask, open_view, rows
 from tests.browser.showing import MODES, NOW, modes
-from tests.stream.serving import MINUTE_MS, START_MS, Pipeline, serve_collections, stopped_clock
+from tests.stream.serving import (
+    CITY,
+    MINUTE_MS,
+    START_MS,
+    Pipeline,
+    serve_collections,
+    stopped_clock,
+    visits,
+)
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 FRAMED = web.AppKey("framed", list[str])
 TIME = "2026-11-21T10:05:00Z"
+DAY = {"size": "1d", "timezone": "Europe/Berlin", "idle": "off", "retention": "30d"}
 
 
 @asynccontextmanager
@@ -238,3 +249,37 @@ async def test_blocks_with_shapes_are_drawn_as_such_under_their_names(
         await expect(names).to_have_text(["north", "south"])
         await page.click("#tab-values")
         await expect(page.locator("#value-rows tbody th").first).to_have_text("Altstadt")
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def days_url() -> AsyncIterator[str]:
+    """Serve a city's days of which one has 25 hours: 200 reports of each day's first minute."""
+    served = serve_collections({"city": {**CITY, "partitions": 1, "window": DAY}})
+    served.clock = stopped_clock("2026-10-26T23:00:03Z")
+    city = served.collections["city"]
+    for seed, day in enumerate(("24T00:00:00+02", "25T00:00:00+02", "26T00:00:00+01")):
+        time_ms = parse_time(f"2026-10-{day}:00")
+        city.report(0, visits(seed, 200), times_ms=[time_ms] * 200, seed=seed)
+    city.close(parse_time("2026-10-27T00:00:00+01:00"))
+    async with serve(served, port=0) as started:
+        yield started
+
+
+async def test_days_are_named_by_their_dates(page: Page, days_url: str) -> None:
+    # The viewer's clock is far off: ages are the worker's.
+    await page.clock.set_fixed_time("2031-01-01T00:00:00Z")
+    await open_view(page, days_url, "city", "values")
+    assert await page.locator("#window option").all_inner_texts() == [
+        *("newest final", "live, still open", "the last 7 days", "the last 30 days"),
+        *("Mon, Oct 26", "Sun, Oct 25 (25 h)", "Sat, Oct 24"),
+    ]
+    await page.select_option("#window", label="Sun, Oct 25 (25 h)")
+    await expect(page.locator("#facts")).to_contain_text("Sun, Oct 25 (25 h)")
+    await expect(page.locator("#facts")).not_to_contain_text("UTC")
+    await open_view(page, days_url, "city", "time")
+    named = [row[0] for row in await rows(page, "#window-rows")]
+    assert named == ["Mon, Oct 26", "Sun, Oct 25 (25 h)", "Sat, Oct 24"]
+    await open_view(page, days_url, "city", "overview")
+    row = page.locator("#overview-rows tbody tr")
+    await expect(row).to_contain_text("1d, Europe/Berlin")
+    await expect(row).to_contain_text("Mon, Oct 26, 3 s ago")
