@@ -117,7 +117,8 @@ def certify(
     passed = all(certificate["pass"] for certificate in certificates)
     document = {"pass": passed, "collections": certificates}
     if year:
-        print_data("\n\n\n".join("\n".join(_page(one["year"])) for one in certificates))
+        pages = ("\n".join(_page(certificate["year"])) for certificate in certificates)
+        print_data("\n\n\n".join(pages))
     else:
         print_data(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
     if not passed:

@@ -73,22 +73,22 @@ def change_csv(document: ChangeDocument) -> bytes:
         if document.withheld
         else [document.estimand, document.confidence, document.method, document.devices]
     )
-    moved: list[tuple[str, Cell, Moved]] = [
-        *(("value", _text(one.value), one) for one in document.values),
-        *(("block", one.name or one.block, one) for one in document.blocks),
-        *(("range", one.name, one) for one in document.ranges),
-        *(("linear", one.name, one) for one in document.linear),
+    entries: list[tuple[str, Cell, Moved]] = [
+        *(("value", _text(entry.value), entry) for entry in document.values),
+        *(("block", entry.name or entry.block, entry) for entry in document.blocks),
+        *(("range", entry.name, entry) for entry in document.ranges),
+        *(("linear", entry.name, entry) for entry in document.linear),
     ]
     rows = [
-        [*head, kind, name, None, *(getattr(one, column) for column in CHANGE_HEADER[-7:])]
-        for kind, name, one in moved
+        [*head, kind, name, None, *(getattr(entry, column) for column in CHANGE_HEADER[-7:])]
+        for kind, name, entry in entries
     ]
     rows += [
         [
-            *(*head, "quantile", None, one.p, _text(one.before), _text(one.after)),
-            *(one.steps, None, one.low, one.high, one.told),
+            *(*head, "quantile", None, moved.p, _text(moved.before), _text(moved.after)),
+            *(moved.steps, None, moved.low, moved.high, moved.told),
         ]
-        for one in document.quantiles
+        for moved in document.quantiles
     ]
     return to_csv(rows or [[*head, "none", *[None] * 9]], CHANGE_HEADER)
 

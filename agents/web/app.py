@@ -99,10 +99,10 @@ def _static(asset: Asset, *, caching: str = "public, max-age=31536000, immutable
     async def static(request: web.Request) -> web.Response:
         if known_tags(request) & {asset.digest, "*"}:
             return web.Response(status=304, headers=headers)
-        packs = "gzip" in request.headers.get("Accept-Encoding", "")
+        accepts_gzip = "gzip" in request.headers.get("Accept-Encoding", "")
         return web.Response(
-            body=asset.packed if packs else asset.body,
-            headers={**headers, "Content-Encoding": "gzip"} if packs else headers,
+            body=asset.gzip_body if accepts_gzip else asset.body,
+            headers={**headers, "Content-Encoding": "gzip"} if accepts_gzip else headers,
             content_type=asset.content_type,
             charset="utf-8",
         )

@@ -25,7 +25,7 @@ from ldpstream.mechanisms.interface.decoder import Statistic
 _POWERS: Final = np.arange(-3.0, 14.0)
 """Stakes are the best one for typical data times two to these powers.
 
-Data may be far less noisy than typical ones: all users with one value, and many of them. So stakes
+Data can be far less noisy than typical ones: all users with one value, and many of them. So stakes
 go up to the largest allowed, for up to some 10^8 reports, and are sparse in return.
 """
 _SHARES: Final = (1.0 + 1.5 * np.abs(_POWERS)) ** -2.0

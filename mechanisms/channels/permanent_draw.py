@@ -64,9 +64,9 @@ class Blend:
 
     @property
     def shared_around(self) -> float:
-        """The part that a value shares which sends a report of its own, or any of the block."""
-        own = 1 - self.order * self.unlikely
-        return shared_part(self.keep, own, Fraction(0), alone=True)
+        """The part of a value outside the block, which sends its own report or any of the block."""
+        plain = 1 - self.order * self.unlikely
+        return shared_part(self.keep, plain, Fraction(0), alone=True)
 
     def ratio(self, reports: int) -> Fraction:
         """Return the largest ratio of two values of the block over all outcomes of m >= 1 reports.
@@ -100,11 +100,11 @@ def shared_part(
     and `other` under beta. If it is `alone`, and all others are equally likely among themselves,
     variances split into those of its indicator and those among the others, whose Q1/Q is below 1.
     """
-    once = keep * permanent + (1 - keep) * other
+    single = keep * permanent + (1 - keep) * other
     if alone and permanent == 1:
         return 0.0
-    part = keep**2 * permanent / once
-    return float(part * (1 - permanent) / (1 - once) if alone else part)
+    share = keep**2 * permanent / single
+    return float(share * (1 - permanent) / (1 - single) if alone else share)
 
 
 def epochs_touched(windows: int, epoch: int) -> int:

@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final
 
 from aiokafka.errors import KafkaError
@@ -253,8 +254,12 @@ async def _show_progress(
         with suppress(TimeoutError):
             await asyncio.wait_for(stop.wait(), _PROGRESS_SECONDS)
         counted = sum([(await worker.status(name)).counted for name in sent])
-        total, passed = sum(one.total for one in sent.values()), time.monotonic() - begun
-        texts = f"{passed:.0f} s{until}", f"sent {total:,}", f"counted {counted:,}"
+        total = sum(reports.total for reports in sent.values())
+        texts = (
+            f"{time.monotonic() - begun:.0f} s{until}",
+            f"sent {total:,}",
+            f"counted {counted:,}",
+        )
         console.print(" | ".join(texts), markup=False, soft_wrap=True)
 
 
@@ -333,8 +338,8 @@ def print_summary(summaries: Sequence[DemoSummary], console: Console) -> None:
     for summary in summaries:
         for problem in summary.status.problems:
             _print_failure(console, "PROBLEM", problem)
-    comparisons = [one for summary in summaries for one in summary.comparisons]
-    documents = [one for summary in summaries for one in summary.documents]
+    comparisons = list(chain.from_iterable(summary.comparisons for summary in summaries))
+    documents = list(chain.from_iterable(summary.documents for summary in summaries))
     confidence = max((document.confidence for document in documents), default=0.0)
     _print_line(console, "bounds", coverage(comparisons, confidence))
     for summary in summaries:

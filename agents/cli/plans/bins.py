@@ -42,13 +42,13 @@ def noisy_bins(spec: CollectionSpec, respondents: int) -> str | None:
     """
     if (spec.mechanism.marginal or spec.mechanism).policy.disclosed_blocks is not None:
         return None
-    found = recommend_bins(spec, respondents)
-    if found is None or found.configured <= NOISE * found.recommended:
+    advice = recommend_bins(spec, respondents)
+    if advice is None or advice.configured <= NOISE * advice.recommended:
         return None
     return (
-        f"{found.configured:,} bins are noise, not resolution, at {respondents:,} reports: with "
-        f"the same budget for the whole interval bins = {found.recommended} and "
-        f"epsilon = {found.epsilon:.3g} have the least error, unless more than {found.peak:g} "
+        f"{advice.configured:,} bins are noise, not resolution, at {respondents:,} reports: with "
+        f"the same budget for the whole interval bins = {advice.recommended} and "
+        f"epsilon = {advice.epsilon:.3g} have the least error, unless more than {advice.peak:g} "
         "times the even share of people is in one place"
     )
 

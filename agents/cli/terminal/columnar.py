@@ -83,7 +83,7 @@ def read_batches(
 ) -> Iterator[Any]:
     """Yield the record batches of a table, up to `chunk` rows each.
 
-    `choose` returns the columns to read of a schema, or none for all, and may refuse it.
+    `choose` returns the columns to read of a schema, or none for all, and refuses unsuitable ones.
 
     Raises:
         Refused: where the table is damaged or incomplete.

@@ -107,23 +107,23 @@ def _of_topic(
     collection: "CollectionConfig", windows: int, reports: int, year: Fraction | None
 ) -> tuple[str, Fraction | None, str]:
     sent = _SENT[limit_of(collection.spec, collection.spread)].format(reports=reports)
-    lost = _NOT_ADDED
+    loss = _NOT_ADDED
     if year is not None:
-        lost = f"Together they lose at most {_grouped(year)}: {_odds_sentence(year)}."
+        loss = f"Together they lose at most {_grouped(year)}: {_odds_sentence(year)}."
     return (
         "Readers of single reports, of a device with a ledger",
         year,
         (
             "These are the operators of broker, gateway and workers, and whoever they show the "
             "topic or its copies to; the worst of them knows which reports are one device's. "
-            f"In {windows:,} windows it {sent}. {lost}"
+            f"In {windows:,} windows it {sent}. {loss}"
         ),
     )
 
 
 def _without_ledger(report: Fraction | None) -> str:
-    lost = "" if report is None else f" Each loses at most {_grouped(report)}, and they add up."
-    return f"Nothing counts its reports, so there is no limit.{lost}"
+    each = "" if report is None else f" Each loses at most {_grouped(report)}, and they add up."
+    return f"Nothing counts its reports, so there is no limit.{each}"
 
 
 def _of_documents(

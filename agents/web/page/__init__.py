@@ -56,7 +56,7 @@ class Asset:
     name: str
     content_type: str
     body: bytes
-    packed: bytes
+    gzip_body: bytes
     digest: str
 
     @classmethod
@@ -65,8 +65,7 @@ class Asset:
         path, digest = PurePosixPath(name), hashlib.blake2b(body, digest_size=8).hexdigest()
         if name != "index.html":
             name = f"{path.stem}.{digest}{path.suffix}"
-        packed = gzip.compress(body, mtime=0)
-        return cls(name, _TYPES[path.suffix], body, packed, digest)
+        return cls(name, _TYPES[path.suffix], body, gzip.compress(body, mtime=0), digest)
 
 
 def load_assets() -> dict[str, Asset]:
