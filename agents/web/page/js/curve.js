@@ -5,8 +5,15 @@ import { labelOf, numberOf, rangeUpTo, upperEnd } from "./axis.js";
 import { drawChart, markChart, nearest, valueAt } from "./charts/charts.js";
 import { element, figure } from "./dom.js";
 import { fillQuantiles } from "./entries.js";
-import { decimalsFor, labelText, numberText, partText, percentText } from "./format.js";
-import { quantileTexts, tickText } from "./format.js";
+import {
+  decimalsFor,
+  labelText,
+  numberText,
+  partText,
+  percentText,
+  quantileTexts,
+  tickText,
+} from "./format.js";
 import { fillTable } from "./table.js";
 import { along, pointAt } from "./charts/tooltip.js";
 

@@ -1,16 +1,15 @@
 // Numbers, labels and times as readable text.
 
 import { numberOf } from "./axis.js";
-
 import { nowMs } from "./shell/clock.js";
 
 /** @typedef {import("./types.js").Label} Label */
 /** @typedef {import("./types.js").Span} Span */
 /** @typedef {{low: number | null, high: number | null}} Bounded */
 
-export const UNDEFINED = "undefined";
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
+const UNDEFINED = "undefined";
+export const HOUR_MS = 3_600_000;
+export const DAY_MS = 24 * HOUR_MS;
 const UTC = "UTC";
 const STORED = "ldpstream.zone";
 const LOCALE = navigator.language;
@@ -298,8 +297,8 @@ export const windowText = ({ size, size_ms, hop_ms }) =>
 export function durationText(ms) {
   /** @type {[number, string][]} */
   const units = [
-    [86400000, "d"],
-    [3600000, "h"],
+    [DAY_MS, "d"],
+    [HOUR_MS, "h"],
     [60000, "min"],
     [1000, "s"],
   ];

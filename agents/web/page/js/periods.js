@@ -2,13 +2,12 @@
 // the spans that they are compared with. The address holds their names, or START/END.
 
 import { ask, collectionPath } from "./api.js";
+import { DAY_MS, HOUR_MS } from "./format.js";
 
 /** @typedef {import("./types.js").Collection} Collection */
 /** @typedef {import("./types.js").Span} Span */
 /** @typedef {import("./types.js").WindowState} WindowState */
 
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
 /** @type {Record<string, [number, string]>} */
 export const PERIODS = {
   hour: [HOUR_MS, "the last hour"],

@@ -68,7 +68,10 @@ export async function drawCompared({ collection, change }, view, current) {
   fill("compared-rows", moved);
   fill("compared-rest-rows", others);
   element("compared-rest").hidden = others.length === 0;
-  say(element("compared-rest-title"), `Table of ${countText(others.length)} without a difference`);
+  say(
+    element("compared-rest-title"),
+    `Table of ${countText(others.length)} with no difference shown`,
+  );
   say(
     element("compared-note"),
     `Of the ${answer.estimand}, with sampling error: bounds hold with ` +

@@ -38,9 +38,9 @@ const REST_MS = 250; // After the last gesture, the address has the new part.
 
 /** @type {Picture | null} */
 let drawn = null;
-/** @type {string | null} The part that a gesture leads to, until the address has it. */
-let led = null;
-let [rest, due] = [0, 0]; // A timer, and a frame to paint.
+/** @type {string | null} The part after a gesture, until the address has it. */
+let pendingZoom = null;
+let [restTimer, paintFrame] = [0, 0];
 
 /** @type {import("../types.js").View} */
 export const mapView = {
@@ -164,21 +164,21 @@ function viewOf([rows, columns]) {
 }
 
 /** @returns {number[]} The row and the column in the middle, and the magnification. */
-const partShown = () => (led ?? chosen("zoom")).split(",").map(Number);
+const partShown = () => (pendingZoom ?? chosen("zoom")).split(",").map(Number);
 
-/** @param {number} row @param {number} column @param {number} factor */
-function lead(row, column, factor) {
+/** @param {number} row @param {number} column @param {number} factor In the address after a rest. */
+function centreOn(row, column, factor) {
   if (!drawn) return;
-  due ||= requestAnimationFrame(() => {
-    due = 0;
+  paintFrame ||= requestAnimationFrame(() => {
+    paintFrame = 0;
     paint();
   });
-  led = factor > 1 ? `${row},${column},${factor}` : "";
-  clearTimeout(rest);
-  rest = window.setTimeout(() => {
+  pendingZoom = factor > 1 ? `${row},${column},${factor}` : "";
+  clearTimeout(restTimer);
+  restTimer = window.setTimeout(() => {
     const [down, across, times] = partShown();
     adjust({ zoom: times > 1 ? `${Math.round(down)},${Math.round(across)},${times}` : "" });
-    led = null;
+    pendingZoom = null;
     redraw();
   }, REST_MS);
 }
@@ -194,7 +194,7 @@ function zoomAt(by, row, column) {
   const whole = [view.row + view.rows / 2, view.column + view.columns / 2];
   const [down, across] = before > 1 ? [centre, middle] : whole;
   const times = before / factor;
-  lead(row + (down - row) * times, column + (across - column) * times, factor);
+  centreOn(row + (down - row) * times, column + (across - column) * times, factor);
   return true;
 }
 
@@ -207,7 +207,7 @@ function moveBy(rows, columns) {
   /** @param {number} middle @param {number} part @param {number} whole */
   const within = (middle, part, whole) => Math.min(whole - part / 2, Math.max(part / 2, middle));
   if (rows || columns) {
-    lead(
+    centreOn(
       within(row + rows, view.rows, shape[0]),
       within(column + columns, view.columns, shape[1]),
       factor,

@@ -4,7 +4,7 @@ import { ask, collectionPath } from "../api.js";
 
 /** @typedef {import("../types.js").Collection} Collection */
 /** @typedef {[number, number]} Point Longitude and latitude. */
-/** @typedef {{block: number, rings: Point[][]}} Part A polygon: its outline, and its holes. */
+/** @typedef {{block: number, rings: Point[][]}} Polygon Its outline, and its holes. */
 /** @typedef {{block: Int32Array, shape: [number, number], label: (axis: number, place: number) => number}} Places */
 
 const LONGER_SIDE = 200; // Places.
@@ -30,7 +30,7 @@ export function shapesOf({ name, fingerprint, block_names }) {
   const made =
     kept.get(fingerprint) ??
     ask(`${collectionPath(name)}/geojson`).then(({ features }) =>
-      placesIn(features.flatMap((/** @type {any} */ one) => partsOf(one, block_names ?? []))),
+      placesIn(features.flatMap((/** @type {any} */ one) => polygonsOf(one, block_names ?? []))),
     );
   kept.set(fingerprint, made);
   made.catch(() => kept.delete(fingerprint));
@@ -40,19 +40,19 @@ export function shapesOf({ name, fingerprint, block_names }) {
 /**
  * @param {{id: string | number, geometry: any}} feature
  * @param {string[]} names
- * @returns {Part[]}
+ * @returns {Polygon[]}
  */
-function partsOf({ id, geometry }, names) {
+function polygonsOf({ id, geometry }, names) {
   const block = typeof id === "number" ? id : names.indexOf(id);
   const { type, coordinates } = geometry ?? {};
-  const polygons = { Polygon: [coordinates], MultiPolygon: coordinates }[String(type)] ?? [];
-  return polygons.map((/** @type {Point[][]} */ rings) => ({ block, rings }));
+  const several = { Polygon: [coordinates], MultiPolygon: coordinates }[String(type)] ?? [];
+  return several.map((/** @type {Point[][]} */ rings) => ({ block, rings }));
 }
 
-/** @param {Part[]} parts @returns {Places} */
-function placesIn(parts) {
+/** @param {Polygon[]} polygons @returns {Places} */
+function placesIn(polygons) {
   let [west, south, east, north] = [Infinity, Infinity, -Infinity, -Infinity];
-  for (const [longitude, latitude] of parts.flatMap(({ rings }) => rings.flat())) {
+  for (const [longitude, latitude] of polygons.flatMap(({ rings }) => rings.flat())) {
     [west, east] = [Math.min(west, longitude), Math.max(east, longitude)];
     [south, north] = [Math.min(south, latitude), Math.max(north, latitude)];
   }
@@ -67,7 +67,7 @@ function placesIn(parts) {
   const pen = /** @type {CanvasRenderingContext2D} */ (
     document.createElement("canvas").getContext("2d")
   );
-  for (const { block: own, rings } of parts) {
+  for (const { block: own, rings } of polygons) {
     const path = new Path2D();
     const ends = [columns, rows, 0, 0];
     for (const ring of rings) {

@@ -233,9 +233,7 @@ function panelsOf({ collection, spots, series }) {
   const units = [...new Set(series.map(({ unit }) => unit))];
   const step = collection.window.hop_ms / 1000;
   const wide = spots.map((spot) => manyOf(collection, spot));
-  const x = spots.map(
-    ({ window }, at) => Date.parse(window.start) / 1000 + (step * (wide[at] - 1)) / 2,
-  );
+  const x = middlesOf(collection, spots);
   const shared = {
     x,
     step,
@@ -287,6 +285,13 @@ function panelsOf({ collection, spots, series }) {
   return charts.map((one) => ({ ...one, gutter, room }));
 }
 
+/** @param {Collection} collection @param {Spot[]} spots Returns where they are drawn, in seconds. */
+const middlesOf = (collection, spots) =>
+  spots.map((spot) => {
+    const steps = (manyOf(collection, spot) - 1) / 2;
+    return (Date.parse(spot.window.start) + steps * collection.window.hop_ms) / 1000;
+  });
+
 /** @param {Collection} collection @param {Spot} spot Returns how many windows it spans. */
 function manyOf({ window: { size_ms, hop_ms } }, { window: { start, end } }) {
   return 1 + Math.max(0, Date.parse(end) - Date.parse(start) - size_ms) / hop_ms;
@@ -325,9 +330,7 @@ function pointedOf(host, { collection, spots, series, window: shown }) {
   const comparable = (one) =>
     one?.final && one.window.start !== shown.window.start && valuesView.compares?.(collection);
   const starts = spots.map(({ window }) => window.start);
-  const step = collection.window.hop_ms / 1000;
-  const many = spots.map((spot) => manyOf(collection, spot));
-  const places = starts.map((start, at) => Date.parse(start) / 1000 + (step * (many[at] - 1)) / 2);
+  const places = middlesOf(collection, spots);
   const panels = /** @type {HTMLElement[]} */ ([...host.children]);
   return {
     at: ({ clientX }) => {
@@ -346,7 +349,7 @@ function pointedOf(host, { collection, spots, series, window: shown }) {
       const { window, final, n, withheld, of } = spots[at];
       const known = series.filter(({ points }) => points[at].middle !== null);
       const state = withheld ? "withheld, " : "";
-      const windows = countText(Math.round(many[at]));
+      const windows = countText(Math.round(manyOf(collection, spots[at])));
       const together = of.windows_a_point > 1 ? "together" : "that are shown only together";
       return {
         title: spanText(window),
