@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _NOT_ADDED: Final = "Not added up: the policy has single budgets for too many values."
 _SENT: Final = {
-    None: "sends one report in each: {reports:,}. Only a budget of its own makes that fewer",
+    None: "sends one report in each, {reports:,} in all, unless its budget stops it earlier",
     "spread": "takes part in at most {reports:,} of them, drawn from its secret",
     "hold": "draws at most {reports:,} reports, and sends what follows from these alone",
     "words": "takes part in at most {reports:,} rounds, with one report in each",
@@ -160,7 +160,7 @@ def _of_public(
     least = collection.minimum
     sums = f"sums of {least:,} or more reports" if least > 1 else "sums, however small"
     return (
-        "The public, which others tell what documents say",
+        "The public, who hear what documents say",
         documents,
         (
             f"Numbers stand for {sums}, and tell at most as much of one device as documents do. "

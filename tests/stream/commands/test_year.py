@@ -33,7 +33,7 @@ def year_of(folder: Path, keys: str = "") -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("keys", "loss", "factor", "sentence"),
     [
-        ("", "365", "no limit", "it sends one report in each: 365. Only a budget of its own"),
+        ("", "365", "no limit", "it sends one report in each, 365 in all, unless its budget"),
         (SPREAD, "4", "54.6", "it takes part in at most 4 of them"),
         ("hold = 91\n", "5", "149", "it draws at most 5 reports"),
         ("hold = 14\n", "27", "no limit", "there is no limit to how sure they may become"),
