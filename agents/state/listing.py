@@ -101,13 +101,13 @@ def open_windows(context: Context, replicas: Sequence[Replica]) -> int | None:
     if any(replica.head is None for replica in replicas):
         return None
     # What is published need not be listed: a week of short windows takes a while.
-    published = replicas[0].head.published if replicas and replicas[0].head else NEVER
-    first_pane = NEVER if published == NEVER else context.window.first_pane(published)
+    head = replicas[0].head if replicas else None
+    first_pane = context.window.first_pane(NEVER if head is None else head.published)
     try:
         listed = windows(context, replicas, first_pane=first_pane)
-        return sum(window.n > 0 and not window.published for window in listed)
     except BehindError:
         return None
+    return sum(window.n > 0 and not window.published for window in listed)
 
 
 def oldest_window(context: Context, replicas: Sequence[Replica], first: int) -> int | None:
