@@ -19,22 +19,22 @@ Oracle = Callable[[Integers], Floats]
 
 
 def unary_encoding(epsilon: float, generator: np.random.Generator) -> Oracle:
-    """Return optimised unary encoding (Wang et al. 2017): own values are supported by a half."""
+    """Return optimised unary encoding (Wang et al. 2017): a half supports its value."""
     return _supports(0.5, 1.0 / (np.exp(epsilon) + 1.0), generator)
 
 
 def local_hashing(epsilon: float, generator: np.random.Generator) -> Oracle:
     """Return optimised local hashing (Wang et al. 2017)."""
     cells = round(np.exp(epsilon)) + 1
-    own = np.exp(epsilon) / (np.exp(epsilon) + cells - 1.0)
-    return _supports(own, 1.0 / cells, generator)
+    support = np.exp(epsilon) / (np.exp(epsilon) + cells - 1.0)
+    return _supports(support, 1.0 / cells, generator)
 
 
-def _supports(own: float, other: float, generator: np.random.Generator) -> Oracle:
+def _supports(support: float, other: float, generator: np.random.Generator) -> Oracle:
     def estimate(counts: Integers) -> Floats:
         n = counts.sum()
-        seen = generator.binomial(counts, own) + generator.binomial(n - counts, other)
-        return np.asarray((seen / max(n, 1) - other) / (own - other))
+        supporting = generator.binomial(counts, support) + generator.binomial(n - counts, other)
+        return np.asarray((supporting / max(n, 1) - other) / (support - other))
 
     return estimate
 
@@ -52,17 +52,17 @@ def utility_optimised_subsets(
 
     def estimate(counts: Integers) -> Floats:
         n, values = counts.sum(), np.repeat(np.arange(s), counts[:s])
-        own = generator.binomial(counts[s:], plain)
-        hidden = np.concatenate([values, np.full(n - own.sum() - values.size, -1)])
+        plain_counts = generator.binomial(counts[s:], plain)
+        hidden = np.concatenate([values, np.full(n - plain_counts.sum() - values.size, -1)])
         # The d smallest of random keys; the user's own comes first or last.
         keys = generator.uniform(size=(hidden.size, s))
         rows = np.arange(values.size)
         keys[rows, values] = np.where(generator.uniform(size=rows.size) < supporting, -1.0, 2.0)
-        seen = np.bincount(np.argpartition(keys, d - 1, axis=1)[:, :d].ravel(), minlength=s)
+        supported = np.bincount(np.argpartition(keys, d - 1, axis=1)[:, :d].ravel(), minlength=s)
         among = (hidden.size - (1.0 - plain) * n) / plain
         blanket = (n - among) * (1.0 - plain) * d / s
-        shares = (seen - among * other - blanket) / (supporting - other)
-        return np.asarray(np.concatenate([shares, own / plain]) / n)
+        shares = (supported - among * other - blanket) / (supporting - other)
+        return np.asarray(np.concatenate([shares, plain_counts / plain]) / n)
 
     return estimate
 
@@ -75,17 +75,17 @@ def hio(
     Users report a node of one of the levels, whose nodes have four children.
     """
     levels, hashed = round(np.log2(counts.size) / 2), local_hashing(epsilon, generator)
-    found = np.zeros(len(ranges))
+    estimates = np.zeros(len(ranges))
     covered = np.zeros((len(ranges), 2), dtype=np.int64)
-    for number, own in enumerate(_split(counts, levels, generator), 1):
+    for number, level_counts in enumerate(_split(counts, levels, generator), 1):
         width = 4 ** (levels - number)
-        prefixes = np.append(0.0, hashed(own.reshape(-1, width).sum(axis=1)).cumsum())
+        prefixes = np.append(0.0, hashed(level_counts.reshape(-1, width).sum(axis=1)).cumsum())
         first, last = -(-ranges[:, 0] // width), ranges[:, 1] // width
         last = np.maximum(first, last)
-        found += prefixes[last] - prefixes[first]
-        found -= prefixes[covered[:, 1] * 4] - prefixes[covered[:, 0] * 4]
+        estimates += prefixes[last] - prefixes[first]
+        estimates -= prefixes[covered[:, 1] * 4] - prefixes[covered[:, 0] * 4]
         covered = np.stack([first, last], axis=1)
-    return found
+    return estimates
 
 
 def ahead(epsilon: float, counts: Integers, generator: np.random.Generator) -> Floats:
@@ -99,11 +99,11 @@ def ahead(epsilon: float, counts: Integers, generator: np.random.Generator) -> F
     unary, e = unary_encoding(epsilon, generator), np.exp(epsilon)
     noise = 4.0 * e / ((e - 1.0) ** 2 * counts.sum() / levels)
     edges, shares = [np.array([0, size])], [np.ones(1)]
-    for own in _split(counts, levels, generator):
-        left, width = edges[-1][:-1], np.diff(edges[-1])
+    for level_counts in _split(counts, levels, generator):
+        starts, width = edges[-1][:-1], np.diff(edges[-1])
         halved = (shares[-1] > np.sqrt(3.0 * noise)) & (width > 1)
-        edges.append(np.union1d(edges[-1], (left + width // 2)[halved]))
-        shares.append(project_simplex(unary(np.add.reduceat(own, edges[-1][:-1]))))
+        edges.append(np.union1d(edges[-1], (starts + width // 2)[halved]))
+        shares.append(project_simplex(unary(np.add.reduceat(level_counts, edges[-1][:-1]))))
     # Up: weigh a node with the sum of its children. Down: spread what is left over.
     best, variance = [shares[-1]], [np.full(shares[-1].size, noise)]
     for level in range(levels - 1, 0, -1):
@@ -112,20 +112,20 @@ def ahead(epsilon: float, counts: Integers, generator: np.random.Generator) -> F
         weight = other / (other + noise)
         best.insert(0, weight * shares[level] + (1.0 - weight) * below)
         variance.insert(0, weight * noise)
-    found = np.ones(1)
+    consistent = np.ones(1)
     for level, (node, noisy) in enumerate(zip(best, variance, strict=True), 1):
         first = np.searchsorted(edges[level], edges[level - 1][:-1])
-        missing = (found - np.add.reduceat(node, first)) / np.add.reduceat(noisy, first)
+        missing = (consistent - np.add.reduceat(node, first)) / np.add.reduceat(noisy, first)
         children = np.diff(np.append(first, node.size))
-        found = node + np.repeat(missing, children) * noisy
+        consistent = node + np.repeat(missing, children) * noisy
     width = np.diff(edges[-1])
-    return np.repeat(found / width, width)
+    return np.repeat(consistent / width, width)
 
 
 def _split(counts: Integers, parts: int, generator: np.random.Generator) -> list[Integers]:
     """Return the counts of equal random parts of the users."""
     values = generator.permutation(np.repeat(np.arange(counts.size), counts))
-    return [np.bincount(one, minlength=counts.size) for one in np.array_split(values, parts)]
+    return [np.bincount(part, minlength=counts.size) for part in np.array_split(values, parts)]
 
 
 def square_wave(epsilon: float, counts: Integers, generator: np.random.Generator) -> Floats:
@@ -141,15 +141,15 @@ def square_wave(epsilon: float, counts: Integers, generator: np.random.Generator
     other = generator.uniform(-half, 1.0 - half, values.size)
     other = np.where(other > place - half, other + 2.0 * half, other)
     edges = np.linspace(-half, 1.0 + half, size + 1)
-    seen = np.histogram(np.where(inside, near, other), edges)[0]
+    reports = np.histogram(np.where(inside, near, other), edges)[0]
     middle = ((np.arange(size) + 0.5) / size)[:, None]
     overlap = np.minimum(edges[1:], middle + half) - np.maximum(edges[:-1], middle - half)
     channel = far * (np.diff(edges) + (e - 1.0) * np.maximum(overlap, 0.0))
     shares, last = np.full(size, 1.0 / size), -np.inf
     for _ in range(10_000):
         mixture = shares @ channel
-        likelihood = float(seen @ np.log(mixture))
-        shares = shares * (channel @ (seen / mixture)) / values.size
+        likelihood = float(reports @ np.log(mixture))
+        shares = shares * (channel @ (reports / mixture)) / values.size
         padded = np.pad(shares, 1, mode="edge")
         shares = (padded[:-2] + 2.0 * shares + padded[2:]) / 4.0
         shares /= shares.sum()

@@ -76,8 +76,8 @@ class Errors:
 
     @classmethod
     def of(cls, draw: Draw, truth: Floats, users: int, repetitions: int) -> "Errors":
-        found = np.array([((draw() - truth) ** 2).sum() * users for _ in range(repetitions)])
-        return cls(float(found.mean()), float(found.std(ddof=1) / repetitions**0.5))
+        errors = np.array([((draw() - truth) ** 2).sum() * users for _ in range(repetitions)])
+        return cls(float(errors.mean()), float(errors.std(ddof=1) / repetitions**0.5))
 
 
 @dataclass(frozen=True)
@@ -113,20 +113,20 @@ def published_shares(tree: Tree, counts: Integers, entropy: SeededEntropy) -> Fl
 
 def pure_ldp(size: int, epsilon: float) -> Iterator[tuple[str, Oracle]]:
     """Yield the frequency oracles of pure-LDP."""
-    found = import_module("pure_ldp.frequency_oracles")
-    hadamard = found.HadamardResponseServer(epsilon, size)
-    response = found.HadamardResponseClient(epsilon, size, hash_funcs=hadamard.get_hash_funcs())
+    oracles = import_module("pure_ldp.frequency_oracles")
+    hadamard = oracles.HadamardResponseServer(epsilon, size)
+    response = oracles.HadamardResponseClient(epsilon, size, hash_funcs=hadamard.get_hash_funcs())
     pairs = {
-        "DE": (found.DEClient(epsilon, size), found.DEServer(epsilon, size)),
+        "DE": (oracles.DEClient(epsilon, size), oracles.DEServer(epsilon, size)),
         "OLH": (
-            found.LHClient(epsilon, size, use_olh=True),
-            found.LHServer(epsilon, size, use_olh=True),
+            oracles.LHClient(epsilon, size, use_olh=True),
+            oracles.LHServer(epsilon, size, use_olh=True),
         ),
         "OUE": (
-            found.UEClient(epsilon, size, use_oue=True),
-            found.UEServer(epsilon, size, use_oue=True),
+            oracles.UEClient(epsilon, size, use_oue=True),
+            oracles.UEServer(epsilon, size, use_oue=True),
         ),
-        "THE": (found.HEClient(epsilon, size), found.HEServer(epsilon, size, use_the=True)),
+        "THE": (oracles.HEClient(epsilon, size), oracles.HEServer(epsilon, size, use_the=True)),
         "Hadamard response": (response, hadamard),
     }
     for name, (client, server) in pairs.items():
@@ -135,8 +135,8 @@ def pure_ldp(size: int, epsilon: float) -> Iterator[tuple[str, Oracle]]:
             server.reset()
             for value in np.repeat(np.arange(1, size + 1), counts).tolist():
                 server.aggregate(client.privatise(value))
-            found = server.estimate_all(range(1, size + 1), suppress_warnings=True)
-            return np.asarray(found / counts.sum())
+            counts_of = server.estimate_all(range(1, size + 1), suppress_warnings=True)
+            return np.asarray(counts_of / counts.sum())
 
         yield f"pure-LDP {name}", estimate
 
@@ -211,12 +211,12 @@ def of_sensitive(size: int, epsilon: float, data: str) -> dict[str, Ratio]:
     truth, repetitions = counts / MANY, max(8, 16384 // size)
     ours = sensitive_groups(epsilon, size, frozenset(range(few)))
     base = Errors.of(lambda: own_shares(ours, counts, entropy), truth, MANY, 2 * repetitions)
-    found = {}
+    ratios = {}
     for name, chosen in (("uRR", 1), ("uSS", max(1, round(few / (np.exp(epsilon) + 1.0))))):
         draw = utility_optimised_subsets(epsilon, few, chosen, generator)
         errors = Errors.of(partial(draw, counts), truth, MANY, repetitions)
-        found[f"sensitive: {name}"] = Ratio.between(base, errors, data)
-    return found
+        ratios[f"sensitive: {name}"] = Ratio.between(base, errors, data)
+    return ratios
 
 
 def of_ranges(
@@ -247,16 +247,16 @@ def of_ranges(
 
         draws[name] = (lambda: over(published_shares(levels, counts, entropy)), theirs)
     truth, repetitions = over(counts / counts.sum()), 3 if short else 6
-    found = {}
+    ratios = {}
     for name, pair in draws.items():
         base, errors = (Errors.of(draw, truth, MANY, repetitions) for draw in pair)
-        found[f"ranges: {name}"] = Ratio.between(base, errors, data)
-    return found
+        ratios[f"ranges: {name}"] = Ratio.between(base, errors, data)
+    return ratios
 
 
 def collect(data: Path | None, short: bool) -> dict[tuple[str, int], dict[float, list[Ratio]]]:
     """Return the ratios of every peer and size, by epsilon."""
-    found: dict[tuple[str, int], dict[float, list[Ratio]]] = {}
+    ratios: dict[tuple[str, int], dict[float, list[Ratio]]] = {}
     histograms: dict[str, Callable[[int], Floats]] = {
         "Zipf": zipf,
         "smooth": smooth,
@@ -273,11 +273,11 @@ def collect(data: Path | None, short: bool) -> dict[tuple[str, int], dict[float,
                 rows.append(of_ranges(size, epsilon, name, draw(MANY, shares(size)), short))
                 if name == "Zipf":
                     rows.append(of_values(size, epsilon, name, draw(FEW, shares(size)), short))
-            for own in rows:
-                for peer, ratio in own.items():
-                    found.setdefault((peer, size), {}).setdefault(epsilon, []).append(ratio)
+            for peers in rows:
+                for peer, ratio in peers.items():
+                    ratios.setdefault((peer, size), {}).setdefault(epsilon, []).append(ratio)
             print(f"{size} values, epsilon {epsilon:g}", file=sys.stderr, flush=True)
-    return found
+    return ratios
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -286,9 +286,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("data", type=Path, nargs="?", help="folder of the real histograms")
     parser.add_argument("--libraries", type=Path, help="folder with pure-LDP and multi-freq-ldpy")
     parser.add_argument("--short", action="store_true")
-    given = parser.parse_args(arguments)
-    if given.libraries is not None:
-        sys.path.append(str(given.libraries))
+    options = parser.parse_args(arguments)
+    if options.libraries is not None:
+        sys.path.append(str(options.libraries))
         # RAPPOR has cohorts and is not compared; it would need scikit-learn and statsmodels.
         rappor = "pure_ldp.frequency_oracles.rappor"
         sys.modules[rappor] = ModuleType(rappor)
@@ -297,12 +297,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     warnings.simplefilter("ignore")
     np.random.seed(7)  # noqa: NPY002 (which the libraries draw from)
     worse = []
-    for (peer, size), of in sorted(collect(given.data, given.short).items()):
+    for (peer, size), of in sorted(collect(options.data, options.short).items()):
         cells = []
         for ratios in of.values():
-            mean = float(np.exp(np.mean(np.log([one.value for one in ratios]))))
-            deviation = float(np.sqrt(sum(one.deviation**2 for one in ratios))) / len(ratios)
-            most = max(ratios, key=lambda one: one.value)
+            mean = float(np.exp(np.mean(np.log([ratio.value for ratio in ratios]))))
+            deviation = float(np.sqrt(sum(ratio.deviation**2 for ratio in ratios))) / len(ratios)
+            most = max(ratios, key=lambda ratio: ratio.value)
             named = f" ({most.value:.2f} {most.data})" if len(ratios) > 1 else ""
             cells.append(f"{mean:6.3f} +-{deviation:.3f}{named}")
             if not peer.endswith("biased") and mean - 3.0 * deviation > 1.05:
