@@ -14,7 +14,7 @@ from ldpstream.agents.config.errors import ConfigError, key_path
 from ldpstream.agents.config.query.capabilities import disclosed_blocks
 from ldpstream.agents.config.tables import CollectionTable
 from ldpstream.mechanisms.base.errors import QueryError
-from ldpstream.mechanisms.base.times import format_time, parse_time
+from ldpstream.mechanisms.base.times import parse_time
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.domains.queries import make_set
 from ldpstream.mechanisms.wire.spec import CollectionSpec
@@ -23,14 +23,6 @@ _GEOJSON_BYTES: Final = 4 << 20
 _ANNOTATIONS_LENGTH: Final = 64 << 10
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class TimedText:
-    """Something that happened: its time, RFC 3339, and what it was."""
-
-    time: str
-    text: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,12 +43,12 @@ class Names:
     events: Path | None = None
 
     @property
-    def annotations(self) -> list[TimedText]:
-        """The events in the file now, oldest first; none while it cannot be read."""
+    def annotations(self) -> list[tuple[int, str]]:
+        """The events in the file now: epoch ms and text, oldest first; none if it is broken."""
         if self.events is None:
             return []
         try:
-            return _annotations("annotations", self.events)
+            return _read_events("annotations", self.events)
         except ConfigError as error:
             log.warning("%s", error)
             return []
@@ -83,7 +75,7 @@ def read_names(path: str, table: CollectionTable, spec: CollectionSpec, *, base:
         raise ConfigError(where, f"expected labels of the domain: {error.expected}") from error
     events = None if table.annotations is None else base / table.annotations
     if events is not None:
-        _annotations(f"{path}.annotations", events)
+        _read_events(f"{path}.annotations", events)
     names = _block_names(f"{path}.block_names", table.block_names, blocks)
     return Names(
         title=table.title,
@@ -97,8 +89,8 @@ def read_names(path: str, table: CollectionTable, spec: CollectionSpec, *, base:
     )
 
 
-def _annotations(path: str, file: Path) -> list[TimedText]:
-    """Return the rows `time,text` of a file, oldest first.
+def _read_events(path: str, file: Path) -> list[tuple[int, str]]:
+    """Return the rows `time,text` of a file, oldest first; times are epoch ms.
 
     Raises:
         ConfigError: naming the key, the row and what was expected.
@@ -111,15 +103,15 @@ def _annotations(path: str, file: Path) -> list[TimedText]:
         rows = [row for row in csv.reader(io.StringIO(text, newline="")) if row]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise ConfigError(path, f"expected a CSV file of events, time,text: {error}") from error
-    listed: list[tuple[int, TimedText]] = []
+    events: list[tuple[int, str]] = []
     for number, row in enumerate(rows, 1):
         try:
             time, text = row
-            listed.append((parse_time(time), TimedText(format_time(parse_time(time)), text)))
+            events.append((parse_time(time), text))
         except ValueError as error:
             what = f"expected a time, RFC 3339, and a text in row {number} of {file.name}"
             raise ConfigError(path, what) from error
-    return [annotation for _, annotation in sorted(listed, key=itemgetter(0))]
+    return sorted(events, key=itemgetter(0))
 
 
 def _block_names(

@@ -64,7 +64,9 @@ def describe_collection(collection: Described) -> Collection:
 def _names(names: Names) -> dict[str, Any]:
     fields = asdict(names)
     del fields["events"]
-    annotations = [Annotation(time=one.time, text=one.text) for one in names.annotations]
+    annotations = [
+        Annotation(time=format_time(time_ms), text=text) for time_ms, text in names.annotations
+    ]
     return {**fields, "geojson": names.geojson is not None, "annotations": annotations}
 
 

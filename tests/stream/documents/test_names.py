@@ -10,6 +10,7 @@ import pytest
 from ldpstream.agents.config import ConfigError, read_config
 from ldpstream.agents.config.collection import CollectionConfig
 from ldpstream.agents.config.query.capabilities import disclosed_blocks, read_options
+from ldpstream.mechanisms.base.times import parse_time
 from tests.stream.cli import invoke
 
 TABLE: dict[str, Any] = {
@@ -79,12 +80,12 @@ def test_annotations_are_read_again_and_none_is_shown_of_a_broken_file(
     file = tmp_path / "events.csv"
     file.write_text('2026-06-02T00:00:00Z,"Rain, all day"\n\n2026-06-01T12:00:00+02:00,=1+1\n')
     names = read(tmp_path, annotations="events.csv").names
-    assert [(one.time, one.text) for one in names.annotations] == [
-        ("2026-06-01T10:00:00Z", "=1+1"),
-        ("2026-06-02T00:00:00Z", "Rain, all day"),
+    assert names.annotations == [
+        (parse_time("2026-06-01T10:00:00Z"), "=1+1"),
+        (parse_time("2026-06-02T00:00:00Z"), "Rain, all day"),
     ]
     file.write_text("2026-06-03T00:00:00Z,Sun\n")
-    assert [one.text for one in names.annotations] == ["Sun"]
+    assert [text for _, text in names.annotations] == ["Sun"]
     file.write_text("yesterday,Sun\n")
     assert names.annotations == []
     assert "row 1 of events.csv" in caplog.text
