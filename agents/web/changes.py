@@ -10,10 +10,7 @@ from aiohttp import web
 from multidict import MultiMapping
 
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.config.query.capabilities import (
-    disclosed_blocks,
-    read_options,
-)
+from ldpstream.agents.config.query.capabilities import disclosed_blocks, read_options
 from ldpstream.agents.config.query.options import ChangeRequest, EstimateOptions
 from ldpstream.agents.document.changes import ChangeOptions, Span, write_change
 from ldpstream.agents.document.flat import change_csv
@@ -93,7 +90,7 @@ async def change_posted(request: web.Request) -> web.Response:
     options = _options(
         collection.config,
         partial(body_options, body),
-        asked=bool(body.quantiles),
+        explicit=bool(body.quantiles),
         blocks=bool(body.blocks),
         devices=body.devices,
     )
@@ -138,7 +135,7 @@ def _read(query: MultiMapping[str], config: CollectionConfig) -> ChangeOptions:
     return _options(
         config,
         lambda config: read_options(config.options, config.spec, address_words(query)),
-        asked="quantile" in query,
+        explicit="quantile" in query,
         blocks=read_flag(query, "blocks"),
         devices=devices,
     )
@@ -148,11 +145,11 @@ def _options(
     config: CollectionConfig,
     read: Callable[[CollectionConfig], EstimateOptions],
     *,
-    asked: bool,
+    explicit: bool,
     blocks: bool,
     devices: Literal["different"] | None,
 ) -> ChangeOptions:
-    """Return what is compared; `asked` says that quantiles are not only those published.
+    """Return what is compared; `explicit` says that the request names quantiles.
 
     Raises:
         AnswerError: 400, naming the parameter and what was expected.
@@ -160,7 +157,7 @@ def _options(
     try:
         options = read(config)
         about = config.attributes.get(options.attribute or "", config)
-        options = one_axis(options, about.spec.domain.estimated, asked=asked)
+        options = one_axis(options, about.spec.domain.estimated, explicit=explicit)
         _check(options, config, blocks=blocks)
     except QueryError as error:
         raise AnswerError(400, str(error)) from error

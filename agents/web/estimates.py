@@ -54,11 +54,12 @@ from ldpstream.estimators.bounds.options import FALLBACK
 from ldpstream.mechanisms.base.errors import QueryError
 from ldpstream.mechanisms.domains.parse import Domain
 
+Body = TypeVar("Body", bound=EstimateRequest)
+
 VALUES_LIMIT: Final = 100_000
 """Values in one list."""
 CELLS_LIMIT: Final = 20_000_000
 """Number of ranges and linear queries times values of the domain; one query is always allowed."""
-Asked = TypeVar("Asked", bound=EstimateRequest)
 QUANTILE_VALUES_LIMIT: Final = 10_000
 """The largest domain for quantiles, except those that are published anyway.
 
@@ -118,7 +119,7 @@ def address_words(query: MultiMapping[str]) -> Mapping[str, list[str]]:
     return words
 
 
-async def read_posted(request: web.Request, model: type[Asked]) -> Asked:
+async def read_posted(request: web.Request, model: type[Body]) -> Body:
     """Return the request in a body.
 
     Raises:
@@ -129,7 +130,7 @@ async def read_posted(request: web.Request, model: type[Asked]) -> Asked:
     return read_body(await request.app[BODIES].read(request, limit_bytes=BODY_BYTES), model)
 
 
-def read_body(raw: bytes, model: type[Asked]) -> Asked:
+def read_body(raw: bytes, model: type[Body]) -> Body:
     """Return the request in a body.
 
     Raises:
@@ -166,15 +167,15 @@ def body_options(body: EstimateRequest, config: CollectionConfig) -> EstimateOpt
     return options
 
 
-def one_axis(options: EstimateOptions, domain: Domain, *, asked: bool) -> EstimateOptions:
+def one_axis(options: EstimateOptions, domain: Domain, *, explicit: bool) -> EstimateOptions:
     """Return the options without published quantiles of several axes, which only estimates have.
 
     Raises:
-        QueryError: if they were `asked` for.
+        QueryError: if the request asks for them, which `explicit` says.
     """
     if not options.quantiles or len(domain.shape) == 1:
         return options
-    if asked:
+    if explicit:
         raise QueryError("quantile", "a domain of one ordered dimension")
     return replace(options, quantiles=())
 

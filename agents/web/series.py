@@ -255,7 +255,7 @@ def _read(query: MultiMapping[str], config: CollectionConfig) -> tuple[SeriesQue
         # What is published has the same bounds here as where others of its kind stand beside it.
         together: dict[str, Any] = {"areas": False, "project": "none", "simultaneous": published}
         options = replace(options, top=0, **queries, **together)
-        options = one_axis(options, domain, asked="quantile" in query)
+        options = one_axis(options, domain, explicit="quantile" in query)
         check_size(options, about.options, domain)
     except QueryError as error:
         raise AnswerError(400, str(error)) from error

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from ldpstream.agents.cli.python.query_options import build_request
 from ldpstream.agents.client import Client, EstimateRequest, connect
-from ldpstream.agents.document.client.session import Asked
+from ldpstream.agents.document.client.session import ParameterValue
 from ldpstream.agents.document.model import ChangeDocument, EstimateDocument
 
 Answer = TypeVar("Answer")
@@ -60,7 +60,9 @@ def windows(
     return _ask(url, token, ask)
 
 
-def change(url: str, name: str, *, token: str | None = None, **parameters: Asked) -> ChangeDocument:
+def change(
+    url: str, name: str, *, token: str | None = None, **parameters: ParameterValue
+) -> ChangeDocument:
     """Return what changed in a collection's population from one span to another.
 
     By default from the window before the newest to the newest. `start` and `end`, `before_start`

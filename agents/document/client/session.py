@@ -35,7 +35,7 @@ _TIMEOUT_SECONDS: Final = 60.0
 """For an estimate, which may take a worker long."""
 PAGE: Final = 1_000
 _Text: TypeAlias = str | float | bool | None
-Asked: TypeAlias = _Text | Sequence[_Text]
+ParameterValue: TypeAlias = _Text | Sequence[_Text]
 """The value of a parameter, or those of one that may be repeated."""
 _AGAIN_SECONDS: Final = 2.0
 
@@ -125,7 +125,7 @@ class Client:
         raw = await self._transport.fetch("POST", path, spec, body=body, headers=headers)
         return parse(EstimateDocument, raw, self.url)
 
-    async def change(self, name: str, **parameters: Asked) -> ChangeDocument:
+    async def change(self, name: str, **parameters: ParameterValue) -> ChangeDocument:
         """Return what changed from one span to another: parameters as of `GET .../change`.
 
         For example `start=..., end=..., top="all", range=["0..9"]`; by default the newest window
@@ -135,7 +135,7 @@ class Client:
             ChangeDocument, _path(name, "/change"), _url_parameters(**parameters)
         )
 
-    async def series(self, name: str, **parameters: Asked) -> Series:
+    async def series(self, name: str, **parameters: ParameterValue) -> Series:
         """Return a few numbers over many windows: parameters as of `GET .../series`."""
         return await self._model(Series, _path(name, "/series"), _url_parameters(**parameters))
 
@@ -203,7 +203,7 @@ def _path(name: str, rest: str = "") -> str:
     return f"/api/collections/{quote(name, safe='')}{rest}"
 
 
-def _url_parameters(**parameters: Asked) -> list[tuple[str, str]]:
+def _url_parameters(**parameters: ParameterValue) -> list[tuple[str, str]]:
     """Return parameters of a URL: flags as `true`, and each entry of a list by itself."""
     pairs = []
     for name, value in parameters.items():

@@ -74,8 +74,8 @@ def test_comparisons_and_series_leave_them_out_or_refuse_them():
     publish = {"quantiles": [0.5]}
     grid = define_collection("c", mechanism="l1-bits", publish=publish, **AXES)
     domain = grid.spec.domain
-    assert one_axis(grid.options, domain, asked=False).quantiles == ()
+    assert one_axis(grid.options, domain, explicit=False).quantiles == ()
     with pytest.raises(QueryError, match="one ordered dimension"):
-        one_axis(grid.options, domain, asked=True)
+        one_axis(grid.options, domain, explicit=True)
     line = define_collection("c", mechanism="l1-bits", publish=publish, **{**AXES, **LINE})
-    assert one_axis(line.options, line.spec.domain, asked=True).quantiles == (0.5,)
+    assert one_axis(line.options, line.spec.domain, explicit=True).quantiles == (0.5,)
