@@ -8,7 +8,15 @@ import {
   scaleOf,
   scaleTicks,
 } from "./bars.js";
-import { countText, decimalsFor, labelText, meanText, percentText, pointsText } from "./format.js";
+import {
+  countText,
+  decimalsFor,
+  labelText,
+  meanText,
+  partText,
+  percentText,
+  pointsText,
+} from "./format.js";
 import { changeCell } from "./views/changes.js";
 import { fillTable, number } from "./table.js";
 
@@ -126,7 +134,7 @@ export function fillQuantiles(table, quantiles, domain) {
       { title: "high" },
     ],
     quantiles.map(({ p, value, low, high }) => [
-      number(`${Number((100 * p).toPrecision(6))}%`, p),
+      number(partText(p, 6), p),
       ...[value, low, high].map((label) => labelText(label, domain)),
     ]),
   );

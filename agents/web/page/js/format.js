@@ -306,9 +306,9 @@ export function durationText(ms) {
   return `${localText(ms / length, {})} ${unit}`;
 }
 
-/** @param {number} part */
-export function partText(part) {
-  return localText(part, { style: "percent", maximumSignificantDigits: 2 });
+/** @param {number} part @param {number} [digits] Significant ones. */
+export function partText(part, digits = 2) {
+  return localText(part, { style: "percent", maximumSignificantDigits: digits });
 }
 
 /** @param {string} time RFC 3339; with an offset from UTC it is that of a local day. */

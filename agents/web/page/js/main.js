@@ -33,7 +33,6 @@ import { comparedWindow, pickWindow, startWindows, windowsOf } from "./windows.j
 
 /** @typedef {import("./types.js").Collection} Collection */
 /** @typedef {import("./types.js").Shown} Shown */
-/** @typedef {import("./types.js").WindowState} WindowState */
 
 const REST_MS = 3000;
 const LISTS = /** @type {const} */ (["top", "method", "measure"]); // With fixed options.

@@ -1,7 +1,7 @@
 // The cards of the overview: what has changed, the worker's progress, and the promises.
 
 import { element, figure, make, say } from "../dom.js";
-import { clockText, countText, titleOf } from "../format.js";
+import { clockText, countText, tickText, titleOf } from "../format.js";
 import { waitOf } from "../health.js";
 import { fillTable } from "../table.js";
 import { changeCell, isShown, listText } from "./changes.js";
@@ -77,7 +77,7 @@ function rateText(all) {
   // A collection that is counted again, as after `ldpstream reset`, starts at 0.
   for (const [name, now] of counted) sum += Math.max(0, now - (first.counted.get(name) ?? now));
   const rate = sum / seconds;
-  return `${rate < 10 ? rate.toFixed(1) : countText(rate)} reports/s`;
+  return `${rate < 10 ? tickText(rate, "", 2) : countText(rate)} reports/s`;
 }
 
 /** @param {Known[]} all */

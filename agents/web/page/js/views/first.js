@@ -2,14 +2,20 @@
 
 import { ask, estimatePath } from "../api.js";
 import { named } from "../attributes.js";
-import { decimalsFor, labelText, meanText, percentText, quantileTexts } from "../format.js";
+import {
+  decimalsFor,
+  labelText,
+  meanText,
+  partText,
+  percentText,
+  quantileTexts,
+} from "../format.js";
 import { seriesOf, seriesTitle } from "../series.js";
 import { changesIn } from "./changes.js";
 import { standingText } from "./merged.js";
 
 /** @typedef {import("../types.js").Collection} Collection */
 /** @typedef {import("../types.js").Estimate} Estimate */
-/** @typedef {import("../types.js").Label} Label */
 /** @typedef {import("../types.js").SeriesAnswer} SeriesAnswer */
 /** @typedef {import("./changes.js").Told} Told */
 /** @typedef {{said: string, bounds: string}} Said */
@@ -98,7 +104,7 @@ export function saidOf(
   const quantile = quantiles.find(({ p }) => p === 0.5) ?? quantiles[0];
   if (quantile) {
     const half = quantile.p === 0.5;
-    const part = half ? "Half" : `${Number((100 * quantile.p).toPrecision(6))}%`;
+    const part = half ? "Half" : partText(quantile.p, 6);
     const name = half ? "median" : `${part} quantile`;
     const [at, bounds] = quantileTexts(quantile, domain.unit);
     return { said: `${brief ? name : `${part} of the reports are`} ${at}`, bounds };

@@ -5,7 +5,7 @@ import { labelOf } from "../axis.js";
 import { boundsText } from "../bounds.js";
 import { adjust, chosen } from "../choices.js";
 import { element, figure, make, say, select } from "../dom.js";
-import { areaText, countText, forgedText, labelText, percentText } from "../format.js";
+import { areaText, countText, forgedText, labelText, percentText, tickText } from "../format.js";
 import { fitCursor, pointedPlace, startGestures } from "./map-cursor.js";
 import { changePicture } from "./map-change.js";
 import {
@@ -320,7 +320,7 @@ function againstText(place) {
   const times = timesEven(drawn.areas, place);
   if (times === null) return "–";
   const rose = times > 1;
-  const text = `${rose ? "▲" : "▼"} ${Number(times.toPrecision(times < 10 ? 2 : 3))} times`;
+  const text = `${rose ? "▲" : "▼"} ${tickText(times, "", times < 10 ? 2 : 3)} times`;
   return make("span", { className: rose ? "rose" : "fell" }, text);
 }
 
@@ -363,9 +363,8 @@ function sharesOf(areas) {
     legend: {
       title: "share per place, logarithmic",
       unsure: "may be 0",
-      ticks: Array.from(
-        { length: powers + 1 },
-        (_, power) => `${labelText(Number((100 * low * 10 ** power).toPrecision(3)))}%`,
+      ticks: Array.from({ length: powers + 1 }, (_, power) =>
+        tickText(100 * low * 10 ** power, "%", 3),
       ),
       paint: () => {
         const colourOf = painter(range);

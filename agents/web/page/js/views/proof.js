@@ -2,7 +2,7 @@
 
 import { AnswerError, ask, collectionPath } from "../api.js";
 import { element, make, say } from "../dom.js";
-import { countText } from "../format.js";
+import { countText, tickText } from "../format.js";
 import { save } from "../shell/sharing.js";
 import { drawYear } from "./year.js";
 
@@ -139,7 +139,7 @@ function factsOf({ factor, largest_factor: largest, policy, proof, odds, informa
       ? [
           /** @type {[string, string]} */ ([
             "mutual information",
-            `${information.bits.toPrecision(3)} bits a report`,
+            `${tickText(information.bits, "", 3)} bits a report`,
           ]),
         ]
       : []),

@@ -39,7 +39,7 @@ export function spansOf(collection, windows) {
   const last = windows.slice(-NEWEST);
   const back = wanted in PERIODS ? PERIODS[wanted][0] : 0;
   const from = back ? Date.parse(newest.window.end) - back : -Infinity;
-  const parts = [false, true].flatMap((open) => {
+  return [false, true].flatMap((open) => {
     const all = windows.filter(
       ({ final, window }) => final !== open && Date.parse(window.start) >= from,
     );
@@ -54,7 +54,6 @@ export function spansOf(collection, windows) {
     else if (back && !open) options.push(["start", new Date(from).toISOString()]);
     return [{ open, options }];
   });
-  return parts;
 }
 
 /** @param {() => void} changed */
