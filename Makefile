@@ -102,7 +102,7 @@ format: $(VENV)/.dev
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis docker/kafka/jars
 
-# pip comes last: an environment without it was left half made, and is made anew.
+# pip comes last: an environment without it was left half made, and is made again.
 $(BIN)/pip:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "ldpstream needs Python 3.11 or newer; name one with make PYTHON=python3.11" >&2; exit 1; }

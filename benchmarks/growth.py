@@ -259,7 +259,7 @@ class Owner:
             assert partition.settle() is Settled.WON
 
     def restart(self) -> None:
-        """Read all changelogs anew, and load the partitions."""
+        """Read all changelogs again, and load the partitions."""
         replicas = [Replica(self._context, number) for number in range(len(self._logs))]
         for replica, log in zip(replicas, self._logs, strict=True):
             replica.read(log, position=len(log), end=len(log))

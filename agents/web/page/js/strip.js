@@ -87,7 +87,7 @@ export async function drawStrip(shown, current) {
   say(element("strip-first"), clockText(first));
   say(
     element("strip-most"),
-    `bars: reports of ${some[0].middle ? "some windows" : "a window"}, at most ${countText(most)}`,
+    `bars: reports of ${some[0].middle ? "several windows" : "a window"}, at most ${countText(most)}`,
   );
   say(element("strip-last"), some.length > 1 ? clockText(last) : "");
   element("strip-part").hidden = false;
