@@ -77,7 +77,8 @@ def bound(sums: Sums, n: int, options: Options) -> Estimate:
             if corrected and factor < 1.0:
                 alone = replace(options, estimand="respondents")
                 chosen = choose_bounds(sums, n, alone, np.sqrt(noise))
-                lowest, highest = shrunk(value, ends, form, errors, chosen, factor)
+                step = 1.0 / n if sums.indicators else 0.0
+                lowest, highest = shrunk(value, ends, form, errors, chosen, factor, step)
             elif corrected:
                 lowest, highest = grown(sums, n, ends, errors, factor)
         # 5. Cut.

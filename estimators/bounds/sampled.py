@@ -73,13 +73,15 @@ def shrunk(
     errors: Pair,
     of_devices: tuple[Floats, Floats, Forms],
     factor: float,
+    step: float,
 ) -> Pair:
     """Return bounds for a factor < 1, whose distances shrink from the first errors to the second.
 
     `of_devices` are the bounds of the respondents themselves, by the same method. Where their noise
     is a few reports, its plug-in says little, and one report that is noise alone must stay
     possible. The squared distance is then that of the respondents plus this part of what
-    sampling adds to it.
+    sampling adds to it, widened by half a `step` in which the truth is counted: with few devices
+    that do not report, often none of them has a value, and nothing of its noise shows either.
     """
     rough = np.isin(form, _APPROXIMATE)
     few = ~np.isin(of_devices[2], _SMOOTH)
@@ -90,7 +92,7 @@ def shrunk(
         _distances(value, ends), _distances(value, of_devices[:2]), strict=True
     ):
         mixed = np.sqrt((1.0 - factor) * np.minimum(noise, whole) ** 2 + factor * whole**2)
-        moved.append(np.where(few, mixed, whole * ratio))
+        moved.append(np.where(few, mixed + step / 2.0, whole * ratio))
     return (
         np.where(rough, value - moved[0], ends[0]),
         np.where(rough, value + moved[1], ends[1]),
