@@ -188,7 +188,7 @@ async def test_what_changed_since_yesterday_and_is_it_real(
     assert walk["low"] <= 0.045 <= walk["high"]
     assert car["low"] <= -0.045 <= car["high"]
     assert (shown["walk"], shown["car"]) == (walk["change"], car["change"])
-    await expect(panel).to_contain_text("2 of 4 changed since Thu, Nov 19, 2026")
+    await expect(panel).to_contain_text("2 of 4 changed since Thu, Nov 19")
     await expect(panel).to_contain_text("No difference is shown for the other 2.")
     # What is assumed is said, and whoever knows more of the devices says it.
     await expect(page.locator("#devices option:checked")).to_have_text(
@@ -262,7 +262,7 @@ async def test_an_old_day(page: Page, clicks: Clicks) -> None:
     await clicks.choose("#window", "day")
     await expect(page.locator("#n")).to_have_text("12,000")
     await clicks.click("#older")
-    await expect(page.locator("#state-words")).to_contain_text("Nov 19, 2026")
+    await expect(page.locator("#state-words")).to_contain_text("Nov 19")
     await expect(page.locator("#n")).to_have_text("12,000")
 
 
@@ -279,7 +279,7 @@ async def test_lines_reach_over_the_whole_week(page: Page, url: str, clicks: Cli
     shown = {row[0]: row for row in await rows(page, "#window-rows")}
     first = answer["lines"][0]
     walk = (await page.locator("#window-rows thead th").all_text_contents()).index("walk")
-    oldest = shown["Sat, Nov 14, 2026, 00:00 – 02:00"]
+    oldest = shown["Sat, Nov 14, 00:00 – 02:00"]
     assert oldest[walk] == pytest.approx(first["estimate"][0], abs=1e-6)
     # A point opens as the span that it stands for.
     await page.focus("#time-charts")

@@ -51,6 +51,7 @@ _BATCH: Final = 500
 _PROGRESS_SECONDS: Final = 2.0
 _STEP_SECONDS: Final = 0.1
 _PATIENCE_SECONDS: Final = 60.0
+_END_SECONDS: Final = 20.0
 _COMPARED_WINDOWS: Final = 100
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _TABLE: Final = "causes"
@@ -181,7 +182,8 @@ async def _supervised(
         await asyncio.wait([demo], timeout=_STEP_SECONDS)
     if not embedded.running:
         demo.cancel()
-        await asyncio.wait([demo])
+        # A producer with messages in flight waits for the broker for minutes.
+        await asyncio.wait([demo], timeout=_END_SECONDS)
         raise DemoError("the embedded broker has ended")
     return demo.result()
 
