@@ -168,7 +168,8 @@ async def test_ten_collections_load_in_few_bytes_and_requests(page: Page) -> Non
         await expect(page.locator("#live")).to_have_text("Live")
         # On a slow machine it has asked for the same again meanwhile.
         assert len(set(requests.values())) <= HOME_REQUESTS, requests
-        assert 10_000 < sum(sizes.values()) <= HOME_BYTES, sizes
+        # Where it has asked for the same before, the worker only confirms it.
+        assert 1_000 < sum(sizes.values()) <= HOME_BYTES, sizes
         # However fast reports come.
         requests.clear()
         begun = time.monotonic()
