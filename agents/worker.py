@@ -118,7 +118,9 @@ def run_worker(config: Config, *, shard: Shard = _ALL, verbose: bool = False) ->
 
 def _connect(app: faust.App, config: Config, metrics: Metrics, *, declares: bool) -> Pipeline:
     channels = {name: BatchChannel(app) for name in config.collections}
-    pipeline = Pipeline(config, group=FaustGroup(app), channels=channels, metrics=metrics)
+    sources = {collection.topics.source for collection in config.collections.values()}
+    group = FaustGroup(app, sources)
+    pipeline = Pipeline(config, group=group, channels=channels, metrics=metrics)
     metrics.track(pipeline)
 
     async def assigned(*arguments: Any, **_: object) -> None:

@@ -1,13 +1,19 @@
 """A user's own Faust app with an agent, a table and a web page, and the pipeline attached to it.
 
 python -m tests.broker.own_app CONFIG ORDERS_TOPIC DATA_FOLDER worker --web-port PORT
+
+With UNKNOWN_TOPIC set, the broker has not heard of that topic for the first three seconds.
 """
 
 import asyncio
+import os
 import sys
+import time
+from typing import Any
 
 import faust
 import prometheus_client
+from aiokafka.cluster import ClusterMetadata
 from faust.web import Request, Response, View
 
 from ldpstream.agents.config import load_config
@@ -46,6 +52,21 @@ async def show(view: View, request: Request) -> Response:
 pipeline = attach(app, config, metrics=Metrics(registry=prometheus_client.CollectorRegistry()))
 
 
+def hide(unknown: str, *, until: float) -> None:
+    """Make clients see what a broker says of a topic that it does not know yet."""
+    update = ClusterMetadata.update_metadata
+
+    def update_without(self: ClusterMetadata, metadata: Any) -> None:
+        if time.monotonic() < until:
+            metadata.topics = [
+                (3, name, False, []) if name == unknown else (code, name, *others)
+                for code, name, *others in metadata.topics
+            ]
+        update(self, metadata)
+
+    ClusterMetadata.update_metadata = update_without
+
+
 @app.task
 async def answer() -> None:
     async with serve(pipeline, port=0, metrics=pipeline.metrics) as url:
@@ -55,4 +76,6 @@ async def answer() -> None:
 
 
 if __name__ == "__main__":
+    if unknown := os.environ.get("UNKNOWN_TOPIC"):
+        hide(unknown, until=time.monotonic() + 3)
     app.main()

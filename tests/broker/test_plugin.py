@@ -24,10 +24,13 @@ pytestmark = pytest.mark.broker
 async def test_attached_to_a_users_own_app(lab: Lab, tmp_path: Path) -> None:
     orders = f"orders-{lab.collection.topics.source}"
     (port,) = free_ports(1)
-    worker = start_app(lab, orders, tmp_path / "data", port)
+    # A leader that does not know the topic yet leaves its partitions to nobody at first.
+    unknown = {"UNKNOWN_TOPIC": lab.collection.topics.source}
+    worker = start_app(lab, orders, tmp_path / "data", port, unknown)
     try:
         worker.wait_ready()
-        async with lab.producer() as producer:
+        await eventually(lambda: worker.metrics("ldpstream_owned") == 4)
+        async with lab.producer() as producer, asyncio.timeout(PATIENCE_SECONDS):
             # Faust alone may drop what arrives while it starts: begin once the app counts.
             while not orders_of(port):
                 await producer.send_and_wait(orders, b'"water"', partition=0)

@@ -34,8 +34,9 @@ log = logging.getLogger(__name__)
 class FaustGroup:
     """The group of an app's consumer; all methods are harmless before the app has started."""
 
-    def __init__(self, app: faust.App) -> None:
+    def __init__(self, app: faust.App, topics: AbstractSet[str] = frozenset()) -> None:
         self._app = app
+        self._topics = topics
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
@@ -70,8 +71,11 @@ class FaustGroup:
         log.error("Faust's client cannot be kept from fetching what is read otherwise")
 
     async def refusal(self) -> KafkaError | None:
-        """Return why the broker refuses this member; its client then tries again."""
-        refused: KafkaError | None = await self._call(_refusal)
+        """Return why the broker refuses this member; its client then tries again.
+
+        The client also asks again about the pipeline's topics that it does not know.
+        """
+        refused: KafkaError | None = await self._call(_refusal, self._topics)
         return refused
 
     async def leave(self) -> bool:
@@ -132,7 +136,11 @@ class FaustGroup:
             return None
 
 
-async def _refusal(consumer: AIOKafkaConsumer) -> KafkaError | None:
+async def _refusal(consumer: AIOKafkaConsumer, topics: AbstractSet[str]) -> KafkaError | None:
+    if any(consumer.partitions_for_topic(t) is None for t in topics & consumer.subscription()):
+        # A broker may not have heard of a new topic yet. Faust leaves its partitions to nobody
+        # then, and the client would ask again after `metadata_max_age_ms`, five minutes.
+        consumer._client.force_metadata_update()  # noqa: SLF001 (nothing public asks at once)
     coordinator = coordinator_of(consumer)
     return None if coordinator is None else refused_member(coordinator)
 
