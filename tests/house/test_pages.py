@@ -16,7 +16,7 @@ from ldpstream.agents.cli.main import COMMANDS, find_command, main
 from ldpstream.agents.config import ConfigError, read_config
 from ldpstream.agents.document.model import EstimateDocument
 from tests.house.scripts import script
-from tests.pages import ROOT, Block, blocks, pages
+from tests.pages import ROOT, Block, agrees, blocks, pages
 from tests.property.configs import MINIMAL
 
 PAGES: Final = "tests/broker/pages/test_pages.py"
@@ -291,3 +291,10 @@ def test_the_table_of_what_to_touch_names_what_exists():
     assert [
         name for name, path in named if not re.search(rf"\b{name}\b", (ROOT / path).read_text())
     ] == []
+
+
+def test_a_page_need_not_show_what_chance_adds_to_a_table():
+    block = Block("a.md", "", "sh", "", "modes, # bus 4.2% forged: this many", numbers=True)
+    said = "modes, # bus 0.1%\nlow is 0 for 1 of 4 values: nothing shows that anybody has them\n"
+    assert agrees(f"{said}forged: this many", block)
+    assert not agrees(f"{said}forged: this many, and more", block)
