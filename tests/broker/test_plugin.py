@@ -15,7 +15,7 @@ from tests.broker.conftest import on_kafka, on_one_broker
 from tests.lab import START_MS, Lab
 from tests.ledger import WINDOW_MS
 from tests.ports import free_ports
-from tests.processes import Worker, eventually
+from tests.processes import PATIENCE_SECONDS, Worker, eventually
 
 pytestmark = pytest.mark.broker
 
@@ -60,7 +60,7 @@ async def test_an_app_whose_own_agent_has_crashed_counts_on_and_ends_when_told(
     worker = start_app(lab, orders, tmp_path / "data", port)
     try:
         worker.wait_ready()
-        async with lab.producer() as producer:
+        async with lab.producer() as producer, asyncio.timeout(PATIENCE_SECONDS):
             while not orders_of(port):
                 await producer.send_and_wait(orders, b'"water"', partition=0)
                 await asyncio.sleep(0.2)
