@@ -1,4 +1,4 @@
-"""Every run of the tests is alike: in the examples they draw, their order and environment."""
+"""Every run of the tests is alike: in what they draw, their order and environment."""
 
 import gc
 from collections.abc import Generator, Iterator
@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.check import chosen
 from tests.order import ByFile, in_order
+from tests.seeded import seed_system
 from tests.soak import CHECK
 
 SET_BY_OTHERS = (
@@ -64,6 +65,13 @@ def pytest_configure() -> None:
     settings.register_profile("explore", derandomize=False, max_examples=1_000, **patient)
     settings.register_profile("few", derandomize=True, max_examples=10, **patient)
     settings.load_profile("few" if CHECK else "same")
+    seed_system("collection")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Seed the noise of devices by the test's name: a rare draw fails every run, or none."""
+    seed_system(item.nodeid)
 
 
 @pytest.fixture(scope="session", autouse=True)

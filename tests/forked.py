@@ -21,6 +21,7 @@ import sys
 import threading
 import uuid
 import warnings
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -29,6 +30,7 @@ from typing import IO, Any, Final, Self
 
 from tests import forked_client
 from tests.forked_client import MAIN
+from tests.seeded import seed_system
 
 __all__ = ["MAIN", "Forked", "run", "script", "start"]
 _IMPORTED: Final = (
@@ -216,21 +218,28 @@ def serve(listening: int, ends: int) -> None:
     # Nothing waits for the processes in between, which wait for the programs.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     server = socket.socket(fileno=listening)
+    started: Counter[str] = Counter()
     while ends not in select.select([server, ends], [], [])[0]:
         client, _ = server.accept()
         said, streams, *_ = socket.recv_fds(client, _ORDER_BYTES, 3)
+        order = json.loads(said)
+        # As pytest names it, without the phase; programs of one test draw different noise.
+        test = order[2].get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0]
+        started[test] += 1
         if os.fork() == 0:
             server.close()
             os.close(ends)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            _run(client, json.loads(said), streams)
+            _run(client, order, streams, noise=f"{test} {started[test]}")
             return
         for one in (client.detach(), *streams):
             os.close(one)
 
 
-def _run(client: socket.socket, order: Sequence[Any], streams: Sequence[int]) -> None:
-    """Fork the program of an order, and send its id and its exit code."""
+def _run(
+    client: socket.socket, order: Sequence[Any], streams: Sequence[int], *, noise: str
+) -> None:
+    """Fork the program of an order, its noise seeded by a name; send its id and its exit code."""
     pid = os.fork()
     if pid:
         for descriptor in (0, 1, 2, *streams):
@@ -257,6 +266,7 @@ def _run(client: socket.socket, order: Sequence[Any], streams: Sequence[int]) ->
     os.environ.update(environment)
     os.chdir(folder)
     sys.argv = ["-c", *arguments]
+    seed_system(noise)
     if strict:
         warnings.simplefilter("error")
     exec(program, {"__name__": "__main__"})

@@ -1,14 +1,31 @@
 """Draws that can be repeated, for tests and simulations: never for privacy."""
 
+import os
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
+from zlib import crc32
 
 from ldpstream.agents.engine.testing import SeededEntropy
-from ldpstream.mechanisms.exact.entropy import Entropy, Words
+from ldpstream.mechanisms.exact.entropy import Entropy, SystemEntropy, Words
 
-__all__ = ["CountedEntropy", "SeededEntropy", "assert_alike"]
+__all__ = ["SYSTEM_WORDS", "CountedEntropy", "SeededEntropy", "assert_alike", "seed_system"]
 
 _SEEDS = range(12)
+SYSTEM_WORDS: Final = SystemEntropy.words
+"""The words of the operating system's generator, which tests are not to depend on."""
+
+
+def seed_system(name: str) -> None:
+    """Let `SystemEntropy` return the words of a seed that follows from a name, in this process.
+
+    Processes forked from it draw from the operating system: they must not share its words.
+    """
+    process, entropy = os.getpid(), SeededEntropy(crc32(name.encode()))
+
+    def words(system: SystemEntropy, n: int) -> Words:
+        return entropy.words(n) if os.getpid() == process else SYSTEM_WORDS(system, n)
+
+    SystemEntropy.words = words  # type: ignore[method-assign]  # for all who draw by default
 
 
 class CountedEntropy(SeededEntropy):

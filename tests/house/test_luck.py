@@ -7,6 +7,10 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from ldpstream.mechanisms import SystemEntropy
+from tests import forked
+from tests.seeded import seed_system
+
 TESTS = Path(__file__).resolve().parents[1]
 MAKERS = {"default_rng", "Random", "PCG64", "SeedSequence"}
 DRAWS = {"random", "randint", "randrange", "choice", "choices", "sample", "shuffle", "uniform"}
@@ -18,6 +22,23 @@ def test_hypothesis_draws_the_same_examples_in_every_run():
     assert settings.default.derandomize
     assert settings.default.deadline is None
     assert settings.default.database is None
+
+
+def words_of_a_program() -> list[str]:
+    """Return words of the system's generator, as a program that is started draws them."""
+    code = "from ldpstream.mechanisms import SystemEntropy; print(*SystemEntropy().words(2))"
+    return forked.run([], program=code).stdout.decode().split()
+
+
+def test_noise_of_the_system_is_seeded_by_the_tests_name(request: pytest.FixtureRequest):
+    first = SystemEntropy().words(2).tolist()
+    seed_system(request.node.nodeid)
+    assert SystemEntropy().words(2).tolist() == first
+    found = [words_of_a_program() for _ in range(2)]
+    assert found[0] != found[1], "programs of one test draw different noise"
+    for number, words in enumerate(found, 1):
+        seed_system(f"{request.node.nodeid} {number}")
+        assert words == list(map(str, SystemEntropy().words(2)))
 
 
 def test_every_generator_has_a_seed():
