@@ -12,6 +12,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -101,6 +102,16 @@ def agrees(said: str, block: Block) -> bool:
         )
     pattern = ".*".join(re.escape(part.strip()) for part in expected.split("..."))
     return re.fullmatch(pattern, given) is not None
+
+
+def wait_for_window(size_seconds: int, *, left_seconds: int) -> None:
+    """Wait for the next window of wall time if less than this is left of the present one.
+
+    A page shows what a reader sees within one window.
+    """
+    left = size_seconds - time.time() % size_seconds
+    if left < left_seconds:
+        time.sleep(left)
 
 
 @dataclass(frozen=True)

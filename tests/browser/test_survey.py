@@ -38,6 +38,7 @@ async def test_an_answer_is_randomised_counted_and_given_once_a_day(
             assert process.stdout.readline().startswith(b"ready ")
         running.enter_context(place.running("sh", "-c", place.here(f"exec {serve.code}")))
         url = place.here(address.code.strip())
+        pages.wait_for_window(86_400, left_seconds=60)
         await _open(page, url)
         await page.get_by_role("button", name="walk").click()
         await expect(page.get_by_role("status")).to_have_text("Thank you. Come back tomorrow.")
