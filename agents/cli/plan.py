@@ -15,9 +15,6 @@ from ldpstream.estimators.planning.choices import (
     SEARCHED_VALUES,
     Objective,
 )
-from ldpstream.mechanisms.base.errors import SpecError
-from ldpstream.mechanisms.ledger.spent import read_budget
-from ldpstream.mechanisms.ledger.spread import MAX_SPREAD_WINDOWS
 
 _MOST_RESPONDENTS: Final = 10**12
 
@@ -74,13 +71,6 @@ _MOST_RESPONDENTS: Final = 10**12
     help='Write the best channel found, for a collection with mechanism = "optimal".',
 )
 @click.option(
-    "--windows",
-    type=Whole(2, MAX_SPREAD_WINDOWS),
-    metavar="W",
-    help="With --budget: compare reports in every one of W windows with those in some.",
-)
-@click.option("--budget", metavar="EPSILON", help="A device's budget for all --windows together.")
-@click.option(
     "--attribute",
     metavar="NAME",
     help="Of records: plan this attribute; without it, plan how often each is drawn.",
@@ -97,7 +87,6 @@ def plan(
     name: str,
     *,
     attribute: str | None,
-    budget: str | None,
     size: bool,
     as_json: bool,
     **options: Any,
@@ -109,12 +98,6 @@ def plan(
     """
     if options["channel_file"] is not None and options["search_seconds"] == 0.0:
         raise Refused("--search: expected some seconds with --optimise, got 0")
-    if (options["windows"] is None) != (budget is None):
-        raise Refused("--windows: expected --budget with it, and the other way round")
-    try:
-        allowed = read_budget(budget or "1")
-    except SpecError as error:
-        raise Refused(f"--{error}") from error
     _, collection = load_collection(config_file, name)
     if size:
         _print_size(collection, options["respondents"], as_json=as_json)
@@ -127,7 +110,7 @@ def plan(
     if collection.spec.words is not None:
         raise Refused(UNKNOWN_WORDS.format(name))
     run_plan(
-        PlanRequest(collection=collection, budget=allowed, **options),
+        PlanRequest(collection=collection, **options),
         attribute=attribute,
         as_json=as_json,
     )

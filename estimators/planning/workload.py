@@ -48,13 +48,6 @@ class QuerySets:
         """Whether no query is left out."""
         return self.count == self.total
 
-    def thin(self, most: int) -> "QuerySets":
-        """Return at most this many of the sets, evenly spaced, and all prefixes."""
-        if len(self.sets) <= most:
-            return self
-        places = np.linspace(0, len(self.sets) - 1, most).round().astype(np.int64)
-        return QuerySets(tuple(self.sets[place] for place in places), self.total, self.prefixes)
-
 
 @dataclass(frozen=True, eq=False)
 class PlannedWorkload:

@@ -131,8 +131,6 @@ PLAN = ("plan", "ages", "--json", "--respondents")
         (*PLAN, "9", "--limit", "{}"),
         (*PLAN, "9", "--width", "{}"),
         (*PLAN, "9", "--search", "0", "--prior", "counts"),
-        (*PLAN, "9", "--windows", "{}", "--budget", "1"),
-        (*PLAN, "9", "--windows", "2", "--budget", "{}"),
         ("certify", "ages", "--published", "{}", "--delta", "0.1"),
         ("certify", "ages", "--published", "9", "--delta", "{}"),
         ("certify", "ages", "--windows", "{}"),

@@ -7,7 +7,6 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from ldpstream.agents.cli.plans.life import LifeError
 from ldpstream.agents.cli.plans.planner import (
     NothingComparedError,
     Plan,
@@ -41,7 +40,6 @@ def run_plan(request: PlanRequest, *, attribute: str | None, as_json: bool) -> N
             "--workload": request.objective,
             "--optimise": request.channel_file,
             "--width": request.width,
-            "--windows": request.windows,
         }
         _plan_records(request, options, as_json=as_json)
         return
@@ -93,8 +91,6 @@ def _make(request: PlanRequest, say: Callable[[str], object]) -> Plan:
         raise Refused(str(error)) from error
     except NothingComparedError as error:
         raise Refused(f"--limit: expected a longer time: {error}") from error
-    except LifeError as error:
-        raise Refused(f"--{error}") from error
     except (DesignError, SpecError) as error:
         raise Refused(f"--optimise: {error}") from error
 

@@ -130,33 +130,6 @@ class UnsuitedPart(Part):
     needs: str
 
 
-class LifeWay(Part):
-    """One way to spend a budget over many windows."""
-
-    way: Literal["fresh", "spread", "hold"] = Field(
-        description="fresh: report in every window; spread: in some; hold: in all, from few draws"
-    )
-    reports: int = Field(description="Windows in which a device reports")
-    hold: int | None = Field(
-        default=None, description="Windows of an epoch, whose reports come from one draw"
-    )
-    loss: float = Field(description="Loss of each report or draw, for the worst pair")
-    total: float = Field(description="Most loss of all of them together")
-    mechanism: str = Field(description="The best one at this budget")
-    variant: str
-    respondents: float = Field(description="Devices that report in a window, on average")
-    error: float = Field(description="Standard error of a window's shares, of all devices")
-    configured: bool = Field(description="Whether the collection is configured this way")
-
-
-class LifePart(Part):
-    """What a budget for many windows buys in each of them."""
-
-    windows: int
-    budget: float
-    ways: list[LifeWay]
-
-
 class BinsPart(Part):
     """How many bins an interval deserves, for the error of its cumulative curve."""
 
@@ -211,7 +184,6 @@ class PlanDocument(Part):
     limit_seconds: float | None = Field(
         default=None, description="The time limit; null if all were compared"
     )
-    life: LifePart | None = Field(default=None, description="Only with --windows and --budget")
 
     def to_json(self) -> str:
         """Return the document as indented JSON."""

@@ -10,7 +10,6 @@ from typing import Any, Final
 import numpy as np
 
 from ldpstream.agents.cli.plans.bins import noisy_bins, recommend_bins
-from ldpstream.agents.cli.plans.life import plan_life
 from ldpstream.agents.cli.plans.model import (
     AtomsPart,
     AttributePlan,
@@ -79,7 +78,6 @@ def make_plan(request: PlanRequest, *, say: Callable[[str], object] = str) -> Pl
         PriorError: for an invalid prior.
         NothingComparedError: where the time was too short for any mechanism.
         DesignError, SpecError: where a channel is to be written, and there is none.
-        LifeError: where reports cannot share the budget of several windows.
         ValueError: for a collection of unknown words, or of records, whose attributes are planned
             one at a time.
     """
@@ -99,11 +97,7 @@ def make_plan(request: PlanRequest, *, say: Callable[[str], object] = str) -> Pl
         raise NothingComparedError(f"no mechanism was compared within {request.limit_seconds:g} s")
     say(f"searching for the best channel: {collection.name}")
     optimum = _search(request, comparison)
-    document = _document(request, comparison, optimum)
-    if request.windows is not None:
-        life = plan_life(request, comparison, windows=request.windows, say=say)
-        document = document.model_copy(update={"life": life})
-    return Plan(request, comparison, optimum, document)
+    return Plan(request, comparison, optimum, _document(request, comparison, optimum))
 
 
 def _search(request: PlanRequest, comparison: Comparison) -> Optimum | None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import Final
@@ -47,8 +46,6 @@ class PlanRequest:
       runs if it is fast, or if there is a `channel_file`, to which its channel is to be written.
     - With `width`, the plan says how many respondents bounds of this width (high - low) need.
     - Mechanisms not compared within `limit_seconds` are only named.
-    - With `windows`, the plan compares the ways in which a device's reports of so many windows may
-      share a `budget`.
 
     Raises:
         ValueError: for `respondents` or a `width` not above 0, or no time to search for a channel
@@ -63,8 +60,6 @@ class PlanRequest:
     channel_file: str | Path | None = None
     width: float | None = None
     limit_seconds: float = LIMIT_SECONDS
-    windows: int | None = None
-    budget: Fraction = Fraction(1)
 
     def __post_init__(self) -> None:
         if self.respondents < 1:

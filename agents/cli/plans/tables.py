@@ -11,7 +11,6 @@ from rich.text import Text
 from ldpstream.agents.cli.plans.model import (
     AttributesPlan,
     Errors,
-    LifePart,
     MechanismPlan,
     PlanDocument,
     RefusedPart,
@@ -28,7 +27,7 @@ _MOST_TOP: Final = 5
 def show_plan(
     document: PlanDocument, console: Console, *, ends: Ends = (), weighted: bool = False
 ) -> None:
-    """Print a plan: the verdict, all mechanisms, the best ones' errors by query, and the life.
+    """Print a plan: the verdict, all mechanisms, and the best ones' errors by query.
 
     `ends` are those of the intervals of a domain that is cut into bins, whose values are `weighted`
     if each has a private weight.
@@ -69,8 +68,6 @@ def show_plan(
     ]
     for line in lines:
         console.print(line, markup=False, soft_wrap=True)
-    if document.life is not None:
-        _show_life(document.life, document.respondents, console)
 
 
 def _mechanisms(document: PlanDocument) -> Table:
@@ -211,44 +208,3 @@ def show_attributes(plan: AttributesPlan, console: Console) -> None:
         table.add_row(one.attribute, one.mechanism, *(f"{number:.3g}" for number in numbers))
     console.print(table)
     console.print("--attribute NAME compares the mechanisms for one of them", markup=False)
-
-
-def _show_life(life: LifePart, respondents: int, console: Console) -> None:
-    """Print the ways to spend a budget, and the best one."""
-    within = [way for way in life.ways if way.total <= life.budget]
-    now = [way for way in within if way.hold is None]
-    best, held = (min(ways, key=lambda way: way.error) for ways in (now, within))
-    also = ""
-    if held.hold is not None:
-        also = (
-            f" With hold = {held.hold:,}: {held.error:.3g}, of values up to {held.hold - 1:,} "
-            "windows old."
-        )
-    for way in life.ways:
-        if way.total > life.budget:
-            also += f" The configured hold = {way.hold:,} may lose {way.total:.3g}, above it."
-    console.print(
-        f"A budget of {life.budget:g} for {life.windows:,} windows, {respondents:,} devices: the "
-        f"error of a window is least if each reports in {best.reports:,} of them: {best.error:.3g}."
-        f"{also}",
-        markup=False,
-        soft_wrap=True,
-    )
-    console.print("Each row has the mechanism that is best for reports of its loss.", markup=False)
-    table = FittingTable()
-    table.add_column("way", no_wrap=True)
-    for column in ("reports per device", "loss of each", "of all", "devices per window", "error"):
-        table.add_column(column, justify="right")
-    table.add_column("best mechanism", no_wrap=True)
-    for way in life.ways:
-        table.add_row(
-            f"{'* ' if way.configured else ''}{way.way}"
-            + ("" if way.hold is None else f" = {way.hold:,}"),
-            f"{way.reports:,}",
-            f"{way.loss:.3g}",
-            f"{way.total:.3g}",
-            f"{way.respondents:,.0f}",
-            f"{way.error:.3g}",
-            title(way.mechanism, way.variant),
-        )
-    console.print(table)
