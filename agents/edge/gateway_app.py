@@ -14,7 +14,6 @@ from aiohttp import HttpVersion11, web
 from aiokafka.errors import KafkaError
 from prometheus_client import Counter, Gauge, Histogram
 
-from ldpstream.agents.broker.traces import span
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.config.gateway import ANY_ORIGIN
 from ldpstream.agents.edge.gateway_topics import NewestRounds
@@ -226,8 +225,7 @@ async def _answer(request: web.BaseRequest, services: GatewayServices, name: str
     """Return when an upload is accepted, and count the outcome."""
     began, result = time.perf_counter(), "unavailable"
     try:
-        with span("gateway.upload", name):
-            answer = await _accept(request, services, name)
+        answer = await _accept(request, services, name)
         result = "repeated" if answer.again else "accepted"
     except UploadRefusedError as error:
         result = error.result

@@ -12,7 +12,6 @@ from ldpstream.agents.broker import clients
 from ldpstream.agents.broker.producer import LastingProducer
 from ldpstream.agents.broker.record_time import now_ms, record_time_ms
 from ldpstream.agents.broker.rounds import read_rounds
-from ldpstream.agents.broker.traces import span
 from ldpstream.agents.config import ConfigError, load_config
 from ldpstream.mechanisms.domains.fitting import move_inside
 from ldpstream.mechanisms.interface.mechanism import Reports
@@ -191,7 +190,6 @@ class Sender:
         rule = self.spec.one_report
         partition = None if rule is None else rule.frame_partition(frame)
         timestamp_ms = record_time_ms(now_ms(), precision_ms=self.spec.precision_ms)
-        with span("device.produce", self.spec.name):
-            await self._producer.send(
-                self.spec.topic, partition, None, frame, timestamp_ms=timestamp_ms
-            )
+        await self._producer.send(
+            self.spec.topic, partition, None, frame, timestamp_ms=timestamp_ms
+        )

@@ -16,7 +16,6 @@ from ldpstream.agents.broker.health import BrokerWatch, GroupWatch
 from ldpstream.agents.broker.identity import TopicIdentity
 from ldpstream.agents.broker.producer import LastingProducer
 from ldpstream.agents.broker.refusals import Complaints
-from ldpstream.agents.broker.traces import span
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.engine.clock import PARTITIONS, WorkerClock
 from ldpstream.agents.engine.intake import OwnedPartition, Owner
@@ -155,11 +154,10 @@ class InFlightFlushes:
     async def _run_flush(self, partition: OwnedPartition, flush: Flush) -> None:
         """Send one flush to the broker and wait for its outcome."""
         try:
-            with span("flush", self.title, partition=partition.number):
-                await self.write_flush(partition.number, flush)
-                while (settled := partition.state.settle()) is Settled.WAITING:
-                    partition.read.clear()
-                    await partition.read.wait()
+            await self.write_flush(partition.number, flush)
+            while (settled := partition.state.settle()) is Settled.WAITING:
+                partition.read.clear()
+                await partition.read.wait()
             if settled is Settled.WON:
                 assert partition.state.outcome is not None
                 seconds = time.monotonic() - partition.flushed
@@ -190,19 +188,17 @@ class InFlightFlushes:
             SourceChangedError: before the head is sent.
         """
         changelog, cells = self.config.topics.changelog, flush.cells
-        producer, name = self.services.producer, self.config.name
-        with span("flush.copies", name, partition=partition, copies=len(flush.copies)):
-            await asyncio.gather(
-                *(self._copies(partition, kind, flush.copies) for kind in ("late", "rejected")),
-                # After the last message and before the head: all were from the known topic.
-                self.check_source(),
-            )
-        with span("flush.send", name, partition=partition, cells=len(cells)):
-            whole = (*cells, flush.head)
-            if not await producer.send_whole(changelog, partition, whole):
-                await producer.send_records(changelog, partition, cells)
-                await self.check_source()
-                await producer.send_records(changelog, partition, (flush.head,))
+        producer = self.services.producer
+        await asyncio.gather(
+            *(self._copies(partition, kind, flush.copies) for kind in ("late", "rejected")),
+            # After the last message and before the head: all were from the known topic.
+            self.check_source(),
+        )
+        whole = (*cells, flush.head)
+        if not await producer.send_whole(changelog, partition, whole):
+            await producer.send_records(changelog, partition, cells)
+            await self.check_source()
+            await producer.send_records(changelog, partition, (flush.head,))
 
     async def check_source(self) -> None:
         """Check that source and changelog are still the topics that were counted from.

@@ -16,7 +16,6 @@ from typing import Final
 
 from aiokafka.errors import KafkaError
 
-from ldpstream.agents.broker.traces import span
 from ldpstream.agents.document.build import write_document
 from ldpstream.agents.engine.engine import Engine
 from ldpstream.agents.engine.flushing import FLUSH_SECONDS, Services
@@ -111,8 +110,7 @@ class Publisher:
             return
         spans = [(final.window_start_ms, final.window_end_ms) for final in finals]
         contents = [final.content for final in finals]
-        with span("final.publish", self._engine.config.name, windows=len(finals)):
-            await asyncio.gather(*map(partial(self._send, final=True), spans, contents))
+        await asyncio.gather(*map(partial(self._send, final=True), spans, contents))
         self._engine.complaints.clear(self._complaint_key(final=True))
         # If the state has been dropped meanwhile, marking it does no harm.
         state.mark_published()
