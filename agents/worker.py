@@ -44,7 +44,6 @@ from ldpstream.agents.engine.process import (
     until_signalled,
 )
 from ldpstream.agents.engine.source import Batch
-from ldpstream.agents.state.cell_store import StoreError
 from ldpstream.agents.web import check_serving, serve
 
 __all__ = ["attach", "faust_settings", "run_worker", "work"]
@@ -113,7 +112,7 @@ def run_worker(config: Config, *, shard: Shard = _ALL, verbose: bool = False) ->
     set_up_logging(verbose=verbose)
     name_errors()
     working = partial(work, config, shard=shard, announce=announce_ready)
-    return run_and_leave(until_signalled(working, config.kafka, refused=(TopicError, StoreError)))
+    return run_and_leave(until_signalled(working, config.kafka, refused=(TopicError,)))
 
 
 def _connect(app: faust.App, config: Config, metrics: Metrics, *, declares: bool) -> Pipeline:
@@ -218,7 +217,6 @@ async def work(
 
     Raises:
         BrokerUnavailableError, TopicError, ClientOptionError: as `Pipeline.start` does.
-        StoreError: if the store cannot be opened.
         HttpUnavailableError: if `worker.http` cannot be served.
     """
     worker = config.worker

@@ -21,11 +21,11 @@ def collection(*, partitions: int, window: str, extra: str, size: str = "10s") -
     return _ALIKE.format(partitions=partitions, size=size, window=window, extra=extra)
 
 
-def configuration(broker: Broker, bodies: Mapping[str, str], *, run: str, store: str) -> str:
+def configuration(broker: Broker, bodies: Mapping[str, str], *, run: str) -> str:
     """Return the file: `bodies` are collections by name, `run` makes topics and ids unique."""
     tables = [
         _kafka(broker),
-        f'[worker]\nid = "w-{run}"\nhttp = "127.0.0.1:0"\nstore = "{store}"',
+        f'[worker]\nid = "w-{run}"\nhttp = "127.0.0.1:0"',
         *(f'[collection.{name}]\ntopic = "{name}-{run}"\n{body}' for name, body in bodies.items()),
     ]
     return "\n".join(tables)

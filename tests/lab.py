@@ -61,7 +61,6 @@ class Lab(Connected):
         window: str = 'grace = "0s", idle = "off"',
         extra: str = "",
         collections: Mapping[str, str] | None = None,
-        store: str = "memory",
     ) -> None:
         """`collections` are whole tables by name, without their topics, in place of `names`."""
         self.broker = broker
@@ -69,7 +68,7 @@ class Lab(Connected):
         run = f"{os.getpid()}-{next(_numbers)}"
         alike = collection(partitions=partitions, window=window, extra=extra)
         bodies = collections or dict.fromkeys(names, alike)
-        self.file.write_text(configuration(broker, bodies, run=run, store=store))
+        self.file.write_text(configuration(broker, bodies, run=run))
         self.config = load_config(self.file, environment={})
         self.collection = next(iter(self.config.collections.values()))
         self.ledger = Ledger(self.collection)

@@ -99,10 +99,6 @@ class _SharedLog:
         evaluated = [r.read(records, position=position, end=end) for r in self._replicas]
         return all(evaluated)
 
-    def restart(self) -> None:
-        for replica in self._replicas:
-            replica.restart()
-
 
 @click.command()
 @config_option

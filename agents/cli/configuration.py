@@ -48,7 +48,6 @@ bootstrap = "127.0.0.1:9092"    # several with commas; LDPSTREAM_KAFKA_BOOTSTRAP
 id = "ldpstream"                # consumer group, and prefix of the worker's own topics
 http = "127.0.0.1:6066"         # page, API and /metrics; any other address needs a token:
 # token = { env = "LDPSTREAM_READ_TOKEN" }    # or { file = "PATH" }
-store = "memory"                # or "rocksdb" in data; only a cache of the changelog topic
 data = "./data"                 # directory for the worker's files
 
 [gateway]                       # `ldpstream gateway`: uploads over HTTP

@@ -44,11 +44,8 @@ def worker(context: click.Context, config_file: str, *, shard: Shard, verbose: b
     warn_of_nominal(config.of_shard(shard).collections.values())
     # Imported late: a refused configuration should not wait for Faust to load.
     from ldpstream.agents.config.client_options import ClientOptionError
-    from ldpstream.agents.engine.stores import why_no_store
     from ldpstream.agents.worker import faust_settings, run_worker
 
-    if why := why_no_store(config.worker):
-        raise Refused(f"{config_file}: {why}")
     try:
         faust_settings(
             config.kafka.bootstrap, config.kafka.options, instance=config.worker.instance

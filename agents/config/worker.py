@@ -8,7 +8,7 @@ union of shards i and i + n of 2n: doubling the number splits each shard in two.
 import hashlib
 import re
 from dataclasses import dataclass
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final
 
 from pydantic import AfterValidator, Field
 
@@ -116,13 +116,10 @@ class WorkerConfig(ServingTable):
         description="Where workers of other shards reach this one; `LDPSTREAM_ADVERTISE` overrides",
         examples=["http://worker-1:6066"],
     )
-    store: Literal["memory", "rocksdb"] = Field(
-        default="memory", description="Where to keep replicas of the state"
-    )
     data: PlacedFile = Field(
         default="./data",
         validate_default=True,
-        description="Folder for the store and the gateway's keys",
+        description="Folder for the gateway's keys",
     )
 
     @property

@@ -36,9 +36,6 @@ class Log(Protocol):
     ) -> bool:
         """Read records, as `Replica.read` does; return whether they were evaluated."""
 
-    def restart(self) -> None:
-        """Forget everything, to read the log from its beginning."""
-
 
 class ChangelogReader:
     """Feeds replicas from one consumer, which the caller creates, starts and stops.
@@ -46,8 +43,6 @@ class ChangelogReader:
     - `on_read(partition)` is called whenever a replica has been evaluated.
     - `on_broken(partition, why)` is called when a log can no longer be trusted; it is not read any
       more.
-    - `resumed` has the offsets at which replicas restored from a local store continue. If such a
-      replica does not match its log or does not add up, the log is read from its beginning instead.
     """
 
     def __init__(
@@ -55,32 +50,27 @@ class ChangelogReader:
         consumer: AIOKafkaConsumer,
         replicas: Mapping[TopicPartition, Log],
         *,
-        resumed: Mapping[TopicPartition, int] | None = None,
         on_read: Callable[[TopicPartition], None],
         on_broken: Callable[[TopicPartition, str], None],
     ) -> None:
         self._consumer = consumer
         self._replicas = dict(replicas)
-        self._resumed = dict(resumed or {})
         self._on_read = on_read
         self._on_broken = on_broken
-        # To be read from the beginning, but not yet set to it.
-        self._restarted = [partition for partition in replicas if partition not in self._resumed]
+        self._begun = not self._replicas
         self._last_read: dict[TopicPartition, tuple[int, int]] = {}
         self._short_since_ms: dict[TopicPartition, int] = {}
         self._looked = float("-inf")
 
     async def run(self) -> None:
-        """Read from the beginning, or from where a replica was resumed, until cancelled."""
+        """Read from the beginning, until cancelled."""
         self._consumer.assign(list(self._replicas))
-        for partition, offset in self._resumed.items():
-            self._consumer.seek(partition, offset)
         while True:
             began = time.monotonic()
             try:
-                if self._restarted:
-                    await self._consumer.seek_to_beginning(*self._restarted)
-                    self._restarted = []
+                if not self._begun:
+                    await self._consumer.seek_to_beginning(*self._replicas)
+                    self._begun = True
                 fetched = await self._consumer.getmany(timeout_ms=_POLL_MS)
             except OffsetOutOfRangeError as error:
                 # A fetch may have been in flight when a partition was given up.
@@ -126,8 +116,6 @@ class ChangelogReader:
         if self._went_back(partition, end=end, reached=max(before, position)):
             self._give_up(partition, f"its end went back from {before} to {end}")
             return
-        if end < self._resumed.get(partition, 0):
-            return  # It is not confirmed yet that the log reaches the stored offset.
         end = max(end, before)
         if not fetched and self._last_read.get(partition) == (position, end):
             return
@@ -139,7 +127,6 @@ class ChangelogReader:
         if wrong:
             self._give_up(partition, wrong[0])
         elif evaluated:
-            self._resumed.pop(partition, None)
             self._on_read(partition)
 
     def _went_back(self, partition: TopicPartition, *, end: int, reached: int) -> bool:
@@ -157,17 +144,6 @@ class ChangelogReader:
         return bool(fetched_ms - since_ms > _SHORT_MS)
 
     def _give_up(self, partition: TopicPartition, why: str) -> None:
-        if self._resumed.pop(partition, None) is not None:
-            log.warning(
-                "the state of %s[%d] is read from the changelog's beginning: the stored one does "
-                "not fit: %s",
-                *(*partition, why),
-            )
-            self._replicas[partition].restart()
-            self._last_read.pop(partition, None)
-            self._short_since_ms.pop(partition, None)
-            self._restarted.append(partition)
-        else:
-            del self._replicas[partition]
-            self._consumer.pause(partition)
-            self._on_broken(partition, why)
+        del self._replicas[partition]
+        self._consumer.pause(partition)
+        self._on_broken(partition, why)

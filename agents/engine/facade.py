@@ -12,7 +12,8 @@ from typing import Protocol
 from ldpstream.agents.broker.health import BrokerWatch
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.engine.clock import WorkerClock
-from ldpstream.agents.engine.stores import Replicated
+from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.replica import Replica
 from ldpstream.mechanisms.base.times import format_time
 
 
@@ -52,8 +53,20 @@ class Described(Protocol):
         """The same topics under the specs that it accepts in addition to its own."""
 
 
-class WorkerCollection(Replicated, Protocol):
+class WorkerCollection(Protocol):
     """One collection as one worker sees it."""
+
+    @property
+    def config(self) -> CollectionConfig:
+        """The collection's configuration."""
+
+    @property
+    def context(self) -> Context:
+        """What the collection's state machine needs."""
+
+    @property
+    def replicas(self) -> Sequence[Replica]:
+        """The reader of every partition's changelog, by partition."""
 
     @property
     def accepted(self) -> Sequence["WorkerCollection"]:

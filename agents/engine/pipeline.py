@@ -47,7 +47,6 @@ from ldpstream.agents.engine.periodic_tasks import (
 )
 from ldpstream.agents.engine.publisher import Publisher
 from ldpstream.agents.engine.source import SourceReader
-from ldpstream.agents.engine.stores import Stores
 from ldpstream.agents.engine.windowed_table import WindowedTable
 from ldpstream.agents.state.close_orders import ControlError, decode_control
 from ldpstream.agents.state.loading import skew_limit_ms
@@ -133,7 +132,6 @@ class Pipeline:
         self._progress = OffsetCommitter(group, [*self.collections.values()])
         self._by_control = {e.config.topics.control: e for e in self.collections.values()}
         self._connections = Connections(kafka)
-        self._stores = Stores(config.worker)
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
@@ -185,7 +183,6 @@ class Pipeline:
             BrokerUnavailableError: if no broker answers, or it lacks a required feature.
             TopicError: if a topic contradicts the configuration.
             ClientOptionError: if `[kafka]` has a setting that no client knows.
-            StoreError: if the store under `[worker]` cannot be opened.
         """
         try:
             await self._start()
@@ -235,9 +232,6 @@ class Pipeline:
         await self.broker_watch.run(changelog, bootstrap, topics=topics, why=why)
 
     def _run_rank(self, rank: Rank, changelog: AIOKafkaConsumer, source: AIOKafkaConsumer) -> None:
-        resumed = self._stores.open(
-            rank.engines, self._services.identity.topic_id, other_collections=self._all
-        )
         engines = {engine.config.topics.changelog: engine for engine in rank.engines}
         replicas = {
             TopicPartition(topic, replica.partition): replica
@@ -247,7 +241,6 @@ class Pipeline:
         reader = ChangelogReader(
             changelog,
             replicas,
-            resumed=resumed,
             on_read=lambda p: engines[p.topic].replica_read(p.partition),
             on_broken=lambda p, why: engines[p.topic].fail(
                 f"its state in {p.topic}[{p.partition}] cannot be used: {why}"
@@ -286,7 +279,6 @@ class Pipeline:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks.clear()
         await self._connections.close()
-        self._stores.close()
 
     async def _read_orders(self, consumer: AIOKafkaConsumer) -> None:
         """Pass on orders to close panes; count invalid ones, and log the first of each topic.

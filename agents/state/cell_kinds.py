@@ -19,7 +19,6 @@ from ldpstream.agents.state.cell_encoding import (
     encode_late,
     encode_totals,
 )
-from ldpstream.agents.state.cell_store import CellRecord
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.counts import Counts
 from ldpstream.agents.state.disclosure_groups import (
@@ -29,7 +28,7 @@ from ldpstream.agents.state.disclosure_groups import (
     encode_release,
     released_sum,
 )
-from ldpstream.agents.state.records import Head, Name, RecordError
+from ldpstream.agents.state.records import CellRecord, Head, Name, RecordError
 from ldpstream.agents.state.reserves import Reserves
 from ldpstream.agents.state.tokens import Tokens, token_count
 
@@ -179,7 +178,7 @@ class _CountCells(CellKind):
     """Chunks of a pane's statistic. Those of a closed pane never change, so none are held."""
 
     def merge(self, sums: PaneSums, cell: CellRecord, sign: int) -> None:
-        sums.counts[cell.name.number] += sign * chunk_sum(cell.start)
+        sums.counts[cell.name.number] += sign * chunk_sum(cell.value)
         sums.changed.add(cell.name.number)
 
     def load(self, values: CellValues, name: Name, read: Read) -> None:
@@ -198,7 +197,7 @@ class _TotalsCells(CellKind):
     """A pane's totals. All are held, because late reports still change them."""
 
     def merge(self, sums: PaneSums, cell: CellRecord, sign: int) -> None:
-        totals = decode_totals(cell.start)
+        totals = decode_totals(cell.value)
         sums.set_totals(cell.name, totals, sign)
         sums.n += sign * totals.n
         sums.changed.add(cell.name.number)
@@ -219,7 +218,7 @@ class _LateCells(CellKind):
     lifetime = "late"
 
     def merge(self, sums: PaneSums, cell: CellRecord, sign: int) -> None:
-        sums.set_totals(cell.name, Totals(late=decode_late(cell.start)), sign)
+        sums.set_totals(cell.name, Totals(late=decode_late(cell.value)), sign)
 
     def load(self, values: CellValues, name: Name, read: Read) -> None:
         values.late[name.number] = decode_late(read(name))
@@ -237,7 +236,7 @@ class _TokenCells(CellKind):
     lifetime = "tokens"
 
     def merge(self, sums: PaneSums, cell: CellRecord, sign: int) -> None:
-        sums.tokens[cell.name.number] += sign * token_count(cell.kept_value)
+        sums.tokens[cell.name.number] += sign * token_count(cell.value)
         sums.changed.add(cell.name.number)
 
     def load(self, values: CellValues, name: Name, read: Read) -> None:
@@ -272,7 +271,7 @@ class _PartCells(CellKind):
     def merge(self, sums: PaneSums, cell: CellRecord, sign: int) -> None:
         groups = sums.parts[cell.name.chunk]
         if sign > 0:
-            groups.load(cell.name.number, cell.start)
+            groups.load(cell.name.number, cell.value)
         else:
             groups.discard(cell.name.number + 1)
 
@@ -292,7 +291,7 @@ class _ReleaseCells(CellKind):
     lifetime = "releases"
 
     def merge(self, sums: PaneSums, cell: CellRecord, sign: int) -> None:
-        sums.released[cell.name.number] -= sign * released_sum(cell.start)
+        sums.released[cell.name.number] -= sign * released_sum(cell.value)
         sums.changed_releases.add(cell.name.number)
 
     def load(self, values: CellValues, name: Name, read: Read) -> None:
@@ -311,7 +310,7 @@ class _OpenCells(CellKind):
     lifetime = "releases"
 
     def merge(self, sums: PaneSums, cell: CellRecord, sign: int) -> None:
-        sums.released[cell.name.number] += sign * chunk_sum(cell.start)
+        sums.released[cell.name.number] += sign * chunk_sum(cell.value)
         sums.changed_releases.add(cell.name.number)
 
 

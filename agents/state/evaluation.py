@@ -27,16 +27,22 @@ from typing import Final, NamedTuple
 
 from ldpstream.agents.state.cell_encoding import VERSION_BYTE, Totals
 from ldpstream.agents.state.cell_kinds import KINDS, PaneSums
-from ldpstream.agents.state.cell_store import CellRecord, CellStore, HeadRecord, KeptValue
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.encoding import (
     decode_head,
     decode_key,
-    head_prefix,
     split_state,
     state_prefix,
 )
-from ldpstream.agents.state.records import HEAD, Head, Key, Name, RecordError
+from ldpstream.agents.state.records import (
+    HEAD,
+    CellRecord,
+    Head,
+    HeadRecord,
+    Key,
+    Name,
+    RecordError,
+)
 from ldpstream.agents.state.windows import NEVER, WindowIdentity, WindowSpec
 
 _NOTHING: Final = Totals()
@@ -139,18 +145,12 @@ class Evaluation:
         self.partition = partition
         self._context = context
         self._prefix = state_prefix(context)
-        self._head_prefix = head_prefix(self._prefix)
         self._one_report = context.spec.one_report is not None
-        self._store: CellStore | None = None
-        self._begin()
-
-    def _begin(self) -> None:
-        """Reset everything."""
         self.head: Head | None = None
         self.broken: RecordError | None = None
         self._live = LiveCells(self._context.window, self.partition)
         self._dead: dict[bytes, None] = {}
-        # As of the last evaluation, possibly by an earlier process.
+        # As of the last evaluation.
         self._last: Head | None = None
         self._winner: HeadRecord | None = None
         # Every key in the log up to the last evaluation; None: a head, or dead.
@@ -161,9 +161,7 @@ class Evaluation:
         self._numbers = 0, 0
         self._undecided: dict[int, dict[bytes, CellRecord]] = {}
         # Read since then: (offset, value), or None for the deletion of a known key.
-        self._staged: dict[bytes, tuple[int, KeptValue] | None] = {}
-        # Died in this evaluation.
-        self._buried: list[bytes] = []
+        self._staged: dict[bytes, tuple[int, bytes] | None] = {}
         self._others = OtherStates(self._context)
 
     def read(
@@ -189,24 +187,21 @@ class Evaluation:
             if value is None and is_known:
                 self._staged[key] = None
             elif value is not None and (not is_known or self._staged.get(key, value) is None):
-                kept_value, store = KeptValue(value, len(value)), self._store
-                if store is not None and not key.startswith(self._head_prefix):
-                    kept_value = store.keep(key, value)
-                self._staged[key] = offset, kept_value
+                self._staged[key] = offset, value
         if position < end:
             return False
         # 2. There they are evaluated together.
         if self._staged or self.head is None:
             try:
-                self._evaluate(position)
+                self._evaluate()
             except RecordError as error:
                 self.broken = error
                 raise
         return True
 
-    def _evaluate(self, position: int) -> None:
+    def _evaluate(self) -> None:
         # 1. Deletions take effect; cells wait for the head that decides about them.
-        staged, self._staged, self._buried = self._staged, {}, []
+        staged, self._staged = self._staged, {}
         heads = []
         for data, read in staged.items():
             if data in self._keys:
@@ -215,11 +210,11 @@ class Evaluation:
                 continue
             key = decode_key(self._prefix, data)
             assert key is not None
-            offset, kept_value = read
+            offset, value = read
             if key.name == HEAD:
-                heads.append(HeadRecord(data, key.epoch, key.seq, offset, kept_value.start))
+                heads.append(HeadRecord(data, key.epoch, key.seq, offset, value))
             else:
-                cell = self._keys[data] = self._cell(data, key, kept_value)
+                cell = self._keys[data] = self._cell(data, key, value)
                 self._undecided.setdefault(key.seq, {})[data] = cell
         # 2. The winner of the largest seq decides which cells are live.
         head = self._elect(heads)
@@ -233,8 +228,6 @@ class Evaluation:
             self._firsts = firsts
         # 3. What is live adds up, or nothing of it is shown.
         self._live.sums.check(head, one_report=self._one_report)
-        if self._store is not None:
-            self._commit(self._store, position, dict.fromkeys((*staged, *self._buried)))
         self.head = self._last = head
 
     def _forget(self, key: bytes) -> None:
@@ -247,13 +240,13 @@ class Evaluation:
         if self._undecided.get(cell.seq, {}).pop(key, None) is None:
             self._live.remove(cell.name)
 
-    def _cell(self, data: bytes, key: Key, kept_value: KeptValue) -> CellRecord:
+    def _cell(self, data: bytes, key: Key, value: bytes) -> CellRecord:
         """Return a cell, sharing its numbers with the previous one: most are of the same flush."""
         epoch, seq = self._numbers
         epoch = epoch if epoch == key.epoch else key.epoch
         seq = seq if seq == key.seq else key.seq
         self._numbers = epoch, seq
-        return CellRecord(data, key.name, epoch, seq, *kept_value)
+        return CellRecord(data, key.name, epoch, seq, value)
 
     def _elect(self, heads: list[HeadRecord]) -> Head:
         """Return the winner among the heads read and the previous one; the others are dead."""
@@ -292,12 +285,6 @@ class Evaluation:
     def _bury(self, key: bytes) -> None:
         """Drop a dead record's value and keep its key until its deletion has been read."""
         self._keys[key] = self._dead[key] = None
-        self._buried.append(key)
-
-    def _commit(self, store: CellStore, position: int, changed: dict[bytes, None]) -> None:
-        if self._winner is not None:
-            changed.pop(self._winner.key, None)
-        store.commit(position, self._winner, changed, self._keys)
 
     @property
     def cells(self) -> Mapping[Name, CellRecord]:
@@ -306,10 +293,7 @@ class Evaluation:
 
     def value(self, name: Name) -> bytes:
         """Return the whole value of a live cell."""
-        cell = self._live.by_name[name]
-        if self._store is None or len(cell.start) == cell.size_bytes:
-            return cell.start
-        return self._store.value(cell.key, cell.kept_value)
+        return self._live.by_name[name].value
 
     def panes(self, first: int, end: int) -> list[int]:
         """Return the panes in `[first, end)` that may have totals, in order."""
@@ -371,7 +355,7 @@ class LiveCells:
         return cell
 
     def _merge(self, cell: CellRecord, sign: int) -> None:
-        self.size_bytes += sign * cell.size_bytes
+        self.size_bytes += sign * len(cell.value)
         KINDS[cell.name.kind].merge(self.sums, cell, sign)
 
 

@@ -97,3 +97,23 @@ class Head:
     gaps: tuple[Gap, ...] = ()
     end: int = 0
     gathered: int = NEVER
+
+
+class CellRecord(NamedTuple):
+    """A cell as the log holds it."""
+
+    key: bytes
+    name: Name
+    epoch: int
+    seq: int
+    value: bytes
+
+
+class HeadRecord(NamedTuple):
+    """A head and its offset in the log."""
+
+    key: bytes
+    epoch: int
+    seq: int
+    offset: int
+    value: bytes

@@ -1,7 +1,6 @@
 """A partition's changelog as its readers and its owner use it: a copy of the state in memory.
 
-It can continue from what a local store kept, says which records to delete, and which other states
-it has met in the log.
+It says which records to delete, and which other states it has met in the log.
 """
 
 from collections import Counter
@@ -11,12 +10,9 @@ from dataclasses import replace
 from itertools import islice
 from typing import Final
 
-from ldpstream.agents.state.cell_store import CellStore
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.disclosure_groups import DisclosureGroups, ReleasedPane, decode_release
 from ldpstream.agents.state.encoding import (
-    decode_head,
-    decode_key,
     encode_head,
     encode_key,
     state_prefix,
@@ -33,43 +29,6 @@ flush leaves as many dead records as it writes."""
 
 class Replica(Evaluation):
     """The state of one partition of a collection, as any worker reads it from its changelog."""
-
-    def resume(self, store: CellStore) -> int:
-        """Keep values in a store from now on, and continue from its contents.
-
-        Returns the offset to read from. Nothing is shown until the end of the log has been reached
-        from there.
-
-        Raises:
-            RecordError: if the store's contents cannot come from a replica; `restart` discards
-            them.
-        """
-        self._store = store
-        evaluated = store.resume()
-        if evaluated is None:
-            return 0
-        self._last, self._winner = Head(), evaluated.winner
-        if evaluated.winner is not None:
-            self._keys[evaluated.winner.key] = None
-            _, epoch, seq, _, value = evaluated.winner
-            self._last = decode_head(Key(HEAD, epoch, seq), value)
-        for data, kept_value in evaluated.known.items():
-            key = None if kept_value is None else decode_key(self._prefix, data)
-            if kept_value is None or key is None:
-                self._keys[data] = self._dead[data] = None
-                continue
-            cell = self._keys[data] = self._cell(data, key, kept_value)
-            if cell.seq > self._last.seq:
-                self._undecided.setdefault(cell.seq, {})[data] = cell
-            else:
-                self._live.add(cell)
-        return evaluated.position
-
-    def restart(self) -> None:
-        """Forget everything, to read the log from its beginning."""
-        self._begin()
-        if self._store is not None:
-            self._store.clear()
 
     @property
     def left_behind(self) -> Sequence[bytes]:

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.agents.state.cell_encoding import VERSION_BYTE, other_version
-from ldpstream.agents.state.cell_store import KeptValue
 from ldpstream.agents.state.records import RecordError
 from ldpstream.mechanisms.wire.one_report import TOKEN_BYTES
 
@@ -34,15 +33,15 @@ def encode_tokens(tokens: Numbers) -> bytes:
     return VERSION_BYTE + tokens.astype(_STORED, copy=False).tobytes()
 
 
-def token_count(kept_value: KeptValue) -> int:
+def token_count(value: bytes) -> int:
     """Return how many tokens a chunk's value holds.
 
     Raises:
         RecordError: if it is of another version or no chunk.
     """
-    if kept_value.start[:1] != VERSION_BYTE:
-        raise other_version(kept_value.start, "chunk of tokens")
-    count, rest = divmod(kept_value.size_bytes - 1, TOKEN_BYTES)
+    if value[:1] != VERSION_BYTE:
+        raise other_version(value, "chunk of tokens")
+    count, rest = divmod(len(value) - 1, TOKEN_BYTES)
     if rest or count < 1:
         raise RecordError("changelog chunk of tokens has the wrong length")
     return count
@@ -54,7 +53,7 @@ def decode_tokens(data: bytes) -> Numbers:
     Raises:
         RecordError: if the value is of another version or no chunk.
     """
-    token_count(KeptValue(data, len(data)))
+    token_count(data)
     return np.frombuffer(data, _STORED, offset=1).astype(np.uint64)
 
 

@@ -22,7 +22,6 @@ from ldpstream.agents.document.build import write_document
 from ldpstream.agents.engine.facade import WorkerCollection
 from ldpstream.agents.engine.publisher import PROVISIONAL_WINDOWS
 from ldpstream.agents.state.cell_encoding import decode_final
-from ldpstream.agents.state.cell_store import StoreError
 from ldpstream.agents.state.listing import WindowInfo, stored_finals, told_of, windows
 from ldpstream.agents.state.records import Head, Name, RecordError
 from ldpstream.agents.state.replica import BehindError
@@ -112,7 +111,7 @@ class Feed:
             except (AnswerError, BehindError):
                 # Too many requests are waiting, or the state is being read: try again next tick.
                 self._heads = []
-            except (RecordError, StoreError):
+            except RecordError:
                 # A reader that reconnects learns from the API what is wrong.
                 self._failed = True
             if self.broken:

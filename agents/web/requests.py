@@ -21,7 +21,6 @@ from ldpstream.agents.broker.shards import Shards
 from ldpstream.agents.document.answers import Problem
 from ldpstream.agents.engine.facade import WorkerCollection, WorkerPipeline
 from ldpstream.agents.engine.metrics import Metrics, ProcessMetrics
-from ldpstream.agents.state.cell_store import StoreError
 from ldpstream.agents.state.records import RecordError
 from ldpstream.agents.web.addresses import Network, is_own_name, is_trusted
 from ldpstream.agents.web.declaration import (
@@ -73,7 +72,7 @@ class AnswerError(Exception):
 
 _REFUSED: Final = (
     *(AnswerError, TooLargeError, NoRoomError, BodyRefusedError),
-    *(RecordError, StoreError, web.HTTPException),
+    *(RecordError, web.HTTPException),
 )
 
 

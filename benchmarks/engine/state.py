@@ -34,11 +34,11 @@ def measure(running: Broker) -> list[Used]:
     found = []
     for what, millions, windows, values in CASES:
         case = memory.Case(what, int(millions * 1e6), windows, values)
-        found.append(Used(case, asyncio.run(memory.measure(running, case, "memory", BACKLOG))))
+        found.append(Used(case, asyncio.run(memory.measure(running, case, BACKLOG))))
     return found
 
 
 def recover(running: Broker, *, panes: int, values: int) -> list[str]:
     """Return a row of `python -m benchmarks.state.recovery`, columns as in its table."""
-    given = argparse.Namespace(values=values, partitions=1, store="memory", flushes=1, closed=False)
-    return recovery.measure(running, panes, given)[0]
+    given = argparse.Namespace(values=values, partitions=1, flushes=1, closed=False)
+    return recovery.measure(running, panes, given)

@@ -1,19 +1,18 @@
-"""The memory of a cell of the state in a worker, by store.
+"""The memory of a cell of the state in a worker.
 
     python -m benchmarks.state.cells --panes 10000,100000 --values 1000
     python -m benchmarks.state.cells --panes 2000 --values 43750
 
 Every line is a process of its own, without a broker: a replica reads the changelog of one partition
 with this many closed panes that are kept, each with about three reports a value, in fetches of 500
-records. `replica` is the resident memory that this adds, RocksDB's own buffers and cache included,
-`cell` the same divided by the number of live cells, `owner` the memory that loading the partition
-adds, and `CPU` the processor time of reading, generating the records included.
+records. `replica` is the resident memory that this adds, `cell` the same divided by the number of
+live cells, `owner` the memory that loading the partition adds, and `CPU` the processor time of
+reading, generating the records included.
 """
 
 import argparse
 import gc
 import multiprocessing
-import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,7 +23,6 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from ldpstream.agents.engine.rocks_store import RocksDatabase, RocksStore, StoredReplica
 from ldpstream.agents.state.cell_encoding import Totals, encode_chunk, encode_totals
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.encoding import encode_head, encode_key, state_prefix
@@ -67,30 +65,28 @@ def main() -> None:
     if any(panes < PANES_A_FLUSH or panes % PANES_A_FLUSH for panes in sizes):
         parser.error(f"--panes: expected multiples of {PANES_A_FLUSH}")
     table = Table(title_justify="left", title=f"{given.values:,} values, one partition")
-    for column in ("panes", "cells", "values MiB", "store", "replica MiB", "B a cell", "owner MiB"):
+    for column in ("panes", "cells", "values MiB", "replica MiB", "B a cell", "owner MiB"):
         table.add_column(column, justify="right")
     table.add_column("CPU s", justify="right")
     for panes in sizes:
-        for store in ("memory", "rocksdb"):
-            taken = _apart(panes, given.values, store)
-            table.add_row(
-                f"{panes:,}",
-                f"{taken.cells:,}",
-                f"{taken.values_bytes / MIB:.1f}",
-                store,
-                f"{taken.replica_bytes / MIB:.1f}",
-                f"{taken.replica_bytes / taken.cells:,.0f}",
-                f"{taken.owner_bytes / MIB:.1f}",
-                f"{taken.cpu_seconds:.1f}",
-            )
+        taken = _apart(panes, given.values)
+        table.add_row(
+            f"{panes:,}",
+            f"{taken.cells:,}",
+            f"{taken.values_bytes / MIB:.1f}",
+            f"{taken.replica_bytes / MIB:.1f}",
+            f"{taken.replica_bytes / taken.cells:,.0f}",
+            f"{taken.owner_bytes / MIB:.1f}",
+            f"{taken.cpu_seconds:.1f}",
+        )
     Console(width=100).print(table)
 
 
-def _apart(panes: int, values: int, store: str) -> Taken:
+def _apart(panes: int, values: int) -> Taken:
     """Measure in a fresh process, whose memory holds nothing else."""
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=_send, args=(panes, values, store, sender))
+    process = context.Process(target=_send, args=(panes, values, sender))
     process.start()
     sender.close()
     taken = receiver.recv()
@@ -99,22 +95,17 @@ def _apart(panes: int, values: int, store: str) -> Taken:
     return taken
 
 
-def _send(panes: int, values: int, store: str, sender: Connection) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        sender.send(measure(panes, values, store, Path(folder)))
+def _send(panes: int, values: int, sender: Connection) -> None:
+    sender.send(measure(panes, values))
 
 
-def measure(panes: int, values: int, store: str, folder: Path) -> Taken:
+def measure(panes: int, values: int) -> Taken:
     """Read a changelog, and then load the partition as its owner does."""
     context = make_context(values)
     # The memory for generating records does not count.
     list(changelog(context, PANES_A_FLUSH))
     before = resident_bytes()
     replica = Replica(context, 0)
-    if store == "rocksdb":
-        state = state_prefix(context).hex()
-        stored = StoredReplica(topic="changelog", partition=0, topic_id="01", state=state)
-        replica.resume(RocksStore(RocksDatabase(folder / store), stored))
     begun = time.process_time()
     _read(replica, changelog(context, panes))
     cpu_seconds = time.process_time() - begun

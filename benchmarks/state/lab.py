@@ -21,7 +21,6 @@ from ldpstream.agents.broker.topics import declare_topics
 from ldpstream.agents.config import load_config
 from ldpstream.agents.document.build import final_content
 from ldpstream.agents.engine.changelog import ChangelogReader
-from ldpstream.agents.engine.stores import Stores
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.flushes import Settled
 from ldpstream.agents.state.partition import Partition
@@ -46,7 +45,6 @@ class StateLab:
         *,
         values: int,
         partitions: int,
-        store: str = "memory",
         window: str = OPEN,
     ) -> None:
         # Another name than those of tests.lab, which may share the broker.
@@ -61,7 +59,6 @@ heartbeat_interval_ms = 1000
 [worker]
 id = "s-{run}"
 http = "127.0.0.1:0"
-store = "{store}"
 [collection.trips]
 mechanism = "block-hadamard"
 epsilon = 1.0
@@ -233,8 +230,8 @@ async def open_replicas(lab: StateLab) -> AsyncIterator[tuple[list[Replica], Rea
     reader = clients.reader(kafka.bootstrap, kafka.options, committed_only=False)
     await reader.start()
     collection = Collection(lab)
-    replicas, topics = collection.replicas, await lab.declare()
-    stores = Stores(lab.config.worker)
+    replicas = collection.replicas
+    await lab.declare()
     evaluated, broken = asyncio.Event(), list[str]()
 
     def note(*problem: object) -> None:
@@ -242,17 +239,11 @@ async def open_replicas(lab: StateLab) -> AsyncIterator[tuple[list[Replica], Rea
         if broken or all(replica.head is not None for replica in replicas):
             evaluated.set()
 
-    def topic_id(name: str) -> bytes:
-        found = topics[name].id
-        return b"" if found is None else found.bytes
-
     async def read() -> None:
-        resumed = stores.open([collection], topic_id)
         topic = lab.collection.topics.changelog
         changelog = ChangelogReader(
             reader,
             {TopicPartition(topic, replica.partition): replica for replica in replicas},
-            resumed=resumed,
             on_read=note,
             on_broken=note,
         )
@@ -269,7 +260,6 @@ async def open_replicas(lab: StateLab) -> AsyncIterator[tuple[list[Replica], Rea
     try:
         yield replicas, read
     finally:
-        stores.close()
         await reader.stop()
 
 

@@ -1,7 +1,7 @@
 """A worker's memory and processor time by its load.
 
     python -m benchmarks.state.memory --reports 1,10,50 --windows 1,100,1000 --values 100,1000,43750
-    python -m benchmarks.state.memory --retained 1000,10000 --values 43750 --store rocksdb
+    python -m benchmarks.state.memory --retained 1000,10000 --values 43750
 
 Every line is a worker process of its own on Apache Kafka. It is started, its memory is noted, then
 frames of 1,000 reports are sent, and it is observed until all are counted. `--reports` (in
@@ -72,11 +72,10 @@ def main() -> None:
     parser.add_argument("--values", default="1000", help="sizes of domains")
     parser.add_argument("--millions", type=float, default=2.0)
     parser.add_argument("--backlog", type=float, default=BACKLOG / 1e6, help="millions, 0: any")
-    parser.add_argument("--store", choices=("memory", "rocksdb"), default="memory")
     given = parser.parse_args()
     table = Table(
         title_justify="left",
-        title=f"frames of {A_FRAME:,} reports, store = {given.store}, {given.broker} broker",
+        title=f"frames of {A_FRAME:,} reports, {given.broker} broker",
     )
     for column in ("", "M reports", "windows", "values", "s", "CPU us a report", "start MiB"):
         table.add_column(column, justify="right" if column else "left")
@@ -84,9 +83,7 @@ def main() -> None:
         table.add_column(column, justify="right")
     with broker(given.broker) as running:
         for case in _cases(given):
-            taken = asyncio.run(
-                measure(running, case, given.store, int(given.backlog * 1e6) or case.reports)
-            )
+            taken = asyncio.run(measure(running, case, int(given.backlog * 1e6) or case.reports))
             table.add_row(
                 case.what,
                 f"{case.reports / 1e6:g}",
@@ -123,7 +120,7 @@ def _numbers(text: str) -> Sequence[int]:
     return [int(number) for number in text.split(",") if number]
 
 
-async def measure(running: Broker, case: Case, store: str, backlog: int = BACKLOG) -> Taken:
+async def measure(running: Broker, case: Case, backlog: int = BACKLOG) -> Taken:
     """Run one worker through a case, with at most `backlog` reports waiting."""
     with tempfile.TemporaryDirectory() as folder:
         lab = StateLab(
@@ -131,7 +128,6 @@ async def measure(running: Broker, case: Case, store: str, backlog: int = BACKLO
             Path(folder),
             values=case.values,
             partitions=1,
-            store=store,
             window=KEPT if case.retained else OPEN,
         )
         worker = lab.start_worker()

@@ -1,14 +1,13 @@
 """How long a worker takes to read its state back.
 
-    python -m benchmarks.state.recovery --panes 1000,10000 --values 1000 --store memory
+    python -m benchmarks.state.recovery --panes 1000,10000 --values 1000
 
 For each number of open panes, the state machine itself writes a changelog to Apache Kafka: every
 pane holds reports of every value and is written `--flushes` times. Then a fresh process reads it
 with the worker's own reader until every replica has been evaluated, and a worker is started.
 Seconds are those of reading (once the clients are connected), of loading the owner's state, and
 from the start of the worker's process until it says `ready`. Memory is the reading process's peak,
-and the part of it that reading added. With `--store rocksdb` the second line of a size is the
-restart of a reader that has evaluated the changelog before.
+and the part of it that reading added.
 """
 
 import argparse
@@ -48,13 +47,12 @@ def main() -> None:
     parser.add_argument("--values", type=int, default=1_000)
     parser.add_argument("--partitions", type=int, default=1)
     parser.add_argument("--flushes", type=int, default=1, help="how often each pane is written")
-    parser.add_argument("--store", choices=("memory", "rocksdb"), default="memory")
     parser.add_argument("--closed", action="store_true", help="panes that have closed, kept")
     given = parser.parse_args()
     table = Table(
         title_justify="left",
         title=f"{given.values:,} values, {given.partitions} partitions, each pane written "
-        f"{given.flushes} x, store = {given.store}, {given.broker} broker",
+        f"{given.flushes} x, {given.broker} broker",
     )
     for column in ("panes", "records", "MB", "read s", "load s", "ready s", "peak MiB"):
         table.add_column(column, justify="right")
@@ -62,41 +60,34 @@ def main() -> None:
     table.add_column("B a pane", justify="right")
     with broker(given.broker) as running:
         for panes in map(int, given.panes.split(",")):
-            for row in measure(running, panes, given):
-                table.add_row(*row)
+            table.add_row(*measure(running, panes, given))
     Console().print(table)
 
 
-def measure(running: Broker, panes: int, given: argparse.Namespace) -> list[list[str]]:
-    """Return the lines of one size."""
-    rows = []
+def measure(running: Broker, panes: int, given: argparse.Namespace) -> list[str]:
+    """Return the line of one size."""
     with tempfile.TemporaryDirectory() as folder:
         lab = StateLab(
             running,
             Path(folder),
             values=given.values,
             partitions=given.partitions,
-            store=given.store,
             window=KEPT if given.closed else OPEN,
         )
         records, size = asyncio.run(fill(lab, panes=panes, flushes=given.flushes))
-        for restart in (False, True) if given.store == "rocksdb" else (False,):
-            recovered = _apart(lab)
-            ready_seconds = _ready(lab)
-            rows.append(
-                [
-                    f"{panes:,}" + (" restart" if restart else ""),
-                    f"{records:,}",
-                    f"{size / 1e6:.1f}",
-                    f"{recovered.read_seconds:.2f}",
-                    f"{recovered.load_seconds:.2f}",
-                    f"{ready_seconds:.2f}",
-                    f"{recovered.peak_bytes / MIB:.0f}",
-                    f"{recovered.added_bytes / MIB:.0f}",
-                    f"{recovered.added_bytes / panes / given.partitions:,.0f}",
-                ]
-            )
-    return rows
+        recovered = _apart(lab)
+        ready_seconds = _ready(lab)
+        return [
+            f"{panes:,}",
+            f"{records:,}",
+            f"{size / 1e6:.1f}",
+            f"{recovered.read_seconds:.2f}",
+            f"{recovered.load_seconds:.2f}",
+            f"{ready_seconds:.2f}",
+            f"{recovered.peak_bytes / MIB:.0f}",
+            f"{recovered.added_bytes / MIB:.0f}",
+            f"{recovered.added_bytes / panes / given.partitions:,.0f}",
+        ]
 
 
 def _apart(lab: StateLab) -> Recovered:

@@ -76,7 +76,7 @@ class Stand:
         """
         run = f"attack-{os.getpid()}-{next(_numbers)}"
         file = self.folder / f"{run}-{name}"
-        file.write_text(configuration(self.broker, collections, run=run, store="memory"))
+        file.write_text(configuration(self.broker, collections, run=run))
         return file
 
     def run(

@@ -53,11 +53,8 @@ async def abort(lab: Lab) -> None:
         await producer.abort_transaction()
 
 
-@pytest.mark.parametrize("store", ["memory", "rocksdb"])
-async def test_a_changed_spec_takes_both_kinds_of_reports(
-    running: Broker, tmp_path: Path, store: str
-) -> None:
-    lab = Lab(running, tmp_path, store=store)
+async def test_a_changed_spec_takes_both_kinds_of_reports(running: Broker, tmp_path: Path) -> None:
+    lab = Lab(running, tmp_path)
     source = lab.collection.topics.source
     new = lab.changed("new.toml", *CHANGED)
     old_print, new_print = (one.collection.spec.fingerprint.hex() for one in (lab, new))

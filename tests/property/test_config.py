@@ -141,10 +141,6 @@ def test_keys_that_decide_about_privacy_have_no_default(key: str):
         ({"gateway": {"remembered": 0}}, "gateway.remembered: expected at least 1, got 0"),
         ({"worker": {"http": "6066"}}, 'worker.http: expected an address such as "127.0.0.1:'),
         ({"worker": {"http": "a:99999"}}, "worker.http: expected an address"),
-        (
-            {"worker": {"store": "disk"}},
-            'worker.store: expected one of "memory" or "rocksdb", got "disk"',
-        ),
         ({"kafka": {"bootstrap": 9092}}, "kafka.bootstrap: expected a string, got 9092"),
         ({"kafka": {"bootstrap": ""}}, "kafka.bootstrap: expected host:port, several with"),
         (

@@ -1,13 +1,11 @@
-"""Three collections served over HTTP, clients of them, and a store on disk."""
+"""Three collections served over HTTP, clients of them."""
 
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from ldpstream.agents import client as api
-from ldpstream.agents.engine.rocks_store import RocksDatabase
 from ldpstream.agents.web import build_http, certificates
 from tests.processes import PATIENCE_SECONDS
 from tests.stream.asking import Client, three_collections
@@ -46,11 +44,3 @@ async def worker(url: str) -> AsyncIterator[api.Client]:
     """A typed client of the served application."""
     async with api.connect(url) as made:
         yield made
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[RocksDatabase]:
-    """An empty store on disk."""
-    database = RocksDatabase(tmp_path / "rocks")
-    yield database
-    database.close()

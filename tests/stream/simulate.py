@@ -9,15 +9,12 @@ All invariants must hold in every run; a failing seed prints its shortest schedu
 import argparse
 import logging
 import sys
-import tempfile
 import time
-from pathlib import Path
 
 from tests.stream.simulation.broken_gathered import Partitions
 from tests.stream.simulation.groups import TwoGroups
 from tests.stream.simulation.intake import Harsh, IntakeWorld
 from tests.stream.simulation.run import explain, run
-from tests.stream.simulation.stored import stored_world
 from tests.stream.simulation.tokens import TokenWorld
 from tests.stream.simulation.uneven import CuriousUnevenWorld, UnevenWorld
 from tests.stream.simulation.world import World
@@ -40,7 +37,6 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.stream.simulate")
     parser.add_argument("runs", type=int, nargs="?", default=10_000)
     parser.add_argument("first_seed", type=int, nargs="?", default=0)
-    parser.add_argument("--store", choices=("memory", "rocksdb"), default="memory")
     parser.add_argument("--one-report", action="store_true", help="devices carry tokens")
     parser.add_argument("--intake", action="store_true", help="read through the intake")
     parser.add_argument("--harsh", action="store_true", help="the same, under elections and pauses")
@@ -50,22 +46,17 @@ def main() -> int:
     asked = parser.parse_args()
     logging.disable(logging.CRITICAL)
     if asked.intake or asked.harsh:
-        if (asked.store, asked.one_report) != ("memory", False):
-            parser.error("--intake and --harsh take --store memory")
+        if asked.one_report:
+            parser.error("--intake and --harsh take no --one-report")
         return simulate(asked.runs, asked.first_seed, make=Harsh if asked.harsh else IntakeWorld)
     if asked.several or asked.groups or asked.calendar:
-        if (asked.store, asked.one_report) != ("memory", False):
-            parser.error("--several, --groups and --calendar take --store memory")
+        if asked.one_report:
+            parser.error("--several, --groups and --calendar take no --one-report")
         make = _UNEVEN.get(asked.calendar, TwoGroups if asked.groups else Partitions)
         return simulate(asked.runs, asked.first_seed, make=make)
     if asked.one_report:
-        if asked.store != "memory":
-            parser.error("--one-report takes --store memory")
         return simulate(asked.runs, asked.first_seed, make=TokenWorld)
-    if asked.store == "memory":
-        return simulate(asked.runs, asked.first_seed)
-    with tempfile.TemporaryDirectory() as folder, stored_world(Path(folder)) as make:
-        return simulate(asked.runs, asked.first_seed, make=make)
+    return simulate(asked.runs, asked.first_seed)
 
 
 if __name__ == "__main__":

@@ -47,7 +47,6 @@ from ldpstream.agents.config import CollectionConfig, Config, KafkaConfig, Worke
 from ldpstream.agents.config.client_options import ClientOptionError, group_times
 from ldpstream.agents.edge.gateway_process import check_gateway
 from ldpstream.agents.engine.loading import differences
-from ldpstream.agents.engine.stores import why_no_store
 from ldpstream.agents.state.encoding import split_state
 from ldpstream.agents.state.records import RecordError
 from ldpstream.agents.state.windows import WindowIdentity
@@ -96,11 +95,10 @@ def _check_http(config: Config) -> list[str]:
 
 
 async def _check(config: Config) -> list[str]:
-    problems = [why for why in [why_no_store(config.worker)] if why]
     async with broker.admin(config.kafka) as admin:
         brokers = count_brokers(admin)
         click.echo(f"{config.kafka.bootstrap}: {count(brokers, 'broker')}")
-        problems += _check_replication(config.kafka, brokers)
+        problems = [*_check_replication(config.kafka, brokers)]
         missing = {}
         for name, collection in config.collections.items():
             missing[name], wrong = await _check_collection(admin, collection, config.kafka)

@@ -46,13 +46,6 @@ class FaultLab(Lab):
                 configs=_stamped(config),
             )
 
-    def with_rocksdb(self, number: int) -> Path:
-        """Return a configuration for a worker whose cells are in a directory of its own."""
-        file = self.file.with_stem(f"rocksdb-{number}")
-        store = f'store = "rocksdb"\ndata = "rocksdb-{number}"'
-        file.write_text(self.file.read_text().replace('store = "memory"', store))
-        return file
-
     async def flushing(self, on: bool) -> None:
         """Let every record of every changelog and source reach the disk before the next one.
 

@@ -68,12 +68,12 @@ async def run(settings: Settings, folder: Path) -> Result:
 
 
 def _places(lab: FaultLab, around: Services, settings: Settings) -> list[Place]:
-    """Return the places of workers and visitors; every other one uses RocksDB."""
+    """Return the places of workers and visitors."""
     return [
         Place(
             number,
             bootstrap,
-            lab.with_rocksdb(number) if number % 2 else lab.file,
+            lab.file,
             wanted=number < settings.workers,
         )
         for number, bootstrap in enumerate(around.bootstraps)

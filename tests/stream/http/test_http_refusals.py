@@ -1,13 +1,9 @@
 """What the HTTP API refuses, and how it says so: parameters, paths, states, readiness."""
 
-import asyncio
-from typing import cast
-
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from ldpstream.agents.state.cell_store import CellRecord, CellStore, KeptValue, StoreError
-from ldpstream.agents.state.records import Name, RecordError
+from ldpstream.agents.state.records import RecordError
 from ldpstream.agents.web import build_http
 from tests.stream.asking import FIRST, Client, ask
 from tests.stream.serving import CITY, MINUTE_MS, RIDES, START_MS, Pipeline, serve_collections
@@ -177,28 +173,3 @@ async def test_a_state_that_cannot_be_read_is_not_guessed_from(
         answer = await ask(client, f"/api/collections/city/{path}", 503)
         assert answer["error"].startswith("city: its state cannot be used: changelog record has")
     assert (await ask(client, "/api/collections/ages/estimate"))["n"] == 800
-
-
-class Lacking:
-    """A local store that has lost its values."""
-
-    def value(self, key: bytes, held: KeptValue) -> bytes:
-        raise StoreError("the store lacks a value")
-
-
-async def test_a_store_that_lacks_a_value_is_reported_and_ends_events(
-    client: Client, pipeline: Pipeline
-) -> None:
-    replica = pipeline.collections["city"].replicas[0]
-    cells = cast("dict[Name, CellRecord]", replica.cells)
-    assert cells
-    for name, cell in cells.items():
-        # The start of the value is in memory, and the rest in the store.
-        cells[name] = cell._replace(size_bytes=cell.size_bytes + 1)
-    replica._store = cast("CellStore", Lacking())
-    answer = await ask(client, "/api/collections/city/estimate", 503)
-    assert answer["error"] == "the state cannot be read: the store lacks a value"
-    events = await client.get("/api/collections/city/events")
-    assert events.status == 200
-    async with asyncio.timeout(60):
-        await events.read()

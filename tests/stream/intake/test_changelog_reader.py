@@ -74,22 +74,16 @@ class Evaluated:
         self.ends.append(end)
         return position >= end
 
-    def restart(self) -> None:
-        self.restarts += 1
-
 
 def start(
     consumer: Consumer,
     replicas: Mapping[TopicPartition, Evaluated],
-    *,
-    resumed: Mapping[TopicPartition, int] | None = None,
 ) -> tuple[asyncio.Task[None], list[tuple[int, str]]]:
     """Start a reader; return its task, and the partitions that it gives up, with the reasons."""
     said: list[tuple[int, str]] = []
     reader = ChangelogReader(
         cast("AIOKafkaConsumer", consumer),
         {at: cast("Replica", replica) for at, replica in replicas.items()},
-        resumed=resumed,
         on_read=lambda _: None,
         on_broken=lambda at, why: said.append((at.partition, why)),
     )
@@ -126,28 +120,6 @@ async def test_a_log_that_was_given_up_stops_no_other() -> None:
     assert not run.done()
     run.cancel()
     assert said == [(0, "its end went back: it was created again or cut")]
-
-
-@pytest.mark.parametrize(
-    ("consumer", "replica", "why"),
-    [
-        (Consumer([Fetched(20, 0)] * 3, outside=True), Evaluated(), "its end went back"),
-        (Consumer([Fetched(20, 0), Fetched(20, 31)]), Evaluated(), "went back from 0 to 20"),
-        (Consumer([Fetched(40, 0)] * 3), Evaluated(refused=True), "torn"),
-    ],
-)
-async def test_a_stored_state_that_does_not_fit_is_read_again_once(
-    consumer: Consumer, replica: Evaluated, why: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    # The stored state was evaluated up to offset 40.
-    run, said = start(consumer, {ONE: replica}, resumed={ONE: 40})
-    await eventually(lambda: bool(replica.restarts and replica.ends))
-    run.cancel()
-    assert not said
-    assert (replica.restarts, consumer.at) == (1, 0)
-    (record,) = caplog.records
-    assert "changelog[0] is read from the changelog's beginning" in record.getMessage()
-    assert why in record.getMessage()
 
 
 class Failing(Evaluated):

@@ -2,11 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from pathlib import Path
 
 import pytest
 
-from ldpstream.agents.engine.rocks_store import RocksDatabase, RocksStore, StoredReplica
 from ldpstream.agents.engine.windowed_table import NotReadyError, WindowedTable
 from ldpstream.agents.state.encoding import encode_head, encode_key, state_prefix
 from ldpstream.agents.state.listing import windows
@@ -46,7 +44,7 @@ def replicas(cluster: Cluster) -> list[Replica]:
 
 def stored(cluster: Cluster, pane: int) -> list[tuple[int, str, int]]:
     return sorted(
-        (replica.partition, name.kind, cell.size_bytes)
+        (replica.partition, name.kind, len(cell.value))
         for replica in replicas(cluster)
         for name, cell in replica.cells.items()
         if name.kind in ("count", "n", "late") and name.number == pane
@@ -134,24 +132,6 @@ def test_panes_expire_where_they_are_stored():
     for p in range(3):
         head, cells = cluster.head(p), cluster.replicas[p]
         assert head.n - head.gone == sum(cells.totals(pane).n for pane in cells.all_panes())
-
-
-def test_a_store_resumes_with_gathered_panes(tmp_path: Path):
-    cluster = make_cluster(2)
-    close(cluster)
-    cluster.steps(4)
-    for p in (0, 1):
-        state = state_prefix(CONTEXT).hex()
-        ours = StoredReplica(topic="changelog", partition=p, topic_id="aa", state=state)
-        end, positions = len(cluster.log[p]), []
-        for _ in range(2):
-            database, replica = RocksDatabase(tmp_path / str(p)), Replica(CONTEXT, p)
-            positions.append(replica.resume(RocksStore(database, ours)))
-            replica.read(cluster.log[p][positions[-1] :], position=end, end=end)
-            assert replica.head == cluster.head(p)
-            assert replica.cells.keys() == cluster.replicas[p].cells.keys()
-            database.close()
-        assert positions == [0, end]
 
 
 def test_other_partitions_drop_no_pane_before_it_is_gathered():

@@ -132,7 +132,7 @@ def test_partitions_show_lag_watermark_and_state(pipeline: Pipeline, metrics: Me
     assert value(samples, "ldpstream_watermark_seconds", **own) == START_MS / 1000 + 30
     cells = city.replicas[0].cells
     assert value(samples, "ldpstream_state_cells", **own) == len(cells) > 1
-    size = sum(cell.size_bytes for cell in cells.values())
+    size = sum(len(cell.value) for cell in cells.values())
     assert value(samples, "ldpstream_state_bytes", **own) == size
     assert value(samples, "ldpstream_owned", **own) == 1
     assert value(samples, "ldpstream_owned", collection="city", partition="1") == 0

@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ldpstream.agents.state.batch import Arrivals
-from ldpstream.agents.state.cell_store import CellRecord, HeadRecord
 from ldpstream.agents.state.evaluation import Firsts
-from ldpstream.agents.state.records import HEAD, Head
+from ldpstream.agents.state.records import HEAD, CellRecord, Head, HeadRecord
 from ldpstream.agents.state.replica import Replica
 from tests.stream.simulation.broken_finals import (
     ExpireAlone,

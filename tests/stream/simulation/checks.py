@@ -169,7 +169,7 @@ class Checks:
             cells = {name: cell.key for name, cell in replica.cells.items()}
             demand(cells == full.cells, "(5) not the cells of a full evaluation")
             demand(set(replica.dead()) == full.dead, "(5) not the dead of a full evaluation")
-            size = sum(cell.size_bytes for cell in replica.cells.values())
+            size = sum(len(cell.value) for cell in replica.cells.values())
             demand(replica.size_bytes == size, "(5) not the size of the live cells")
         if head is before:
             return

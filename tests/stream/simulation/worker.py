@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ldpstream.agents.state.batch import Arrivals
-from ldpstream.agents.state.cell_store import CellRecord
 from ldpstream.agents.state.classification import LATE, OUTCOMES, Classified
 from ldpstream.agents.state.flushes import Flush, Settled
 from ldpstream.agents.state.partition import Partition
-from ldpstream.agents.state.records import Name
+from ldpstream.agents.state.records import CellRecord, Name
 from ldpstream.agents.state.replica import Replica
 from tests.stream.simulation.evaluation import Store, add
 from tests.stream.simulation.setting import PASSED, demand

@@ -1,13 +1,11 @@
 """The simulation with `one_report`; its long form is `... simulate --one-report`."""
 
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
 from tests.soak import CHECK, seeds
 from tests.stream.simulation.run import explain, run
-from tests.stream.simulation.stored import stored_world
 from tests.stream.simulation.tokens import TOKEN_MUTANTS, TokenWorld
 
 
@@ -36,11 +34,3 @@ def test_a_schedule_with_tokens_can_be_explained():
     told = explain(49, make=TOKEN_MUTANTS["7 tokens forgotten at a takeover"])
     assert "(7) two reports of one token and window" in told
     assert " token(" in told
-
-
-@pytest.mark.soak
-def test_all_invariants_hold_with_a_store_on_disk(tmp_path: Path):
-    with stored_world(tmp_path) as stored:
-        make = type("World", (TokenWorld, stored), {})
-        for seed in seeds(8, soak=200, first=200):
-            assert run(seed, make=make).violated is None, explain(seed, make=make)

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from ldpstream.agents.engine.rocks_store import RocksDatabase, RocksStore, StoredReplica
 from ldpstream.agents.state.cell_encoding import (
     VERSION_BYTE,
     decode_chunk,
@@ -53,7 +52,6 @@ CONTEXT = make_context(
 )
 PREFIX = state_prefix(CONTEXT)
 RECORDS = [*VECTORS["log"], *VECTORS["others"], *VECTORS["records"]]
-STORED = StoredReplica(topic="changelog", partition=0, topic_id="01" * 16, state=PREFIX.hex())
 
 
 def log_of(records: list[dict[str, Any]]) -> list[tuple[int, bytes, bytes]]:
@@ -138,23 +136,6 @@ def test_the_log_gives_the_same_state():
     assert shown(replica) == VECTORS["shown"]
 
 
-def test_the_store_is_read_and_written(tmp_path: Path):
-    pairs = [(bytes.fromhex(key), bytes.fromhex(value)) for key, value in VECTORS["store"]]
-    database = RocksDatabase(tmp_path / "read")
-    database.write_pairs(pairs)
-    replica = Replica(CONTEXT, 0)
-    assert replica.resume(RocksStore(database, STORED)) == len(LOG)
-    replica.read([], position=len(LOG), end=len(LOG))
-    assert shown(replica) == VECTORS["shown"]
-    database.close()
-    database = RocksDatabase(tmp_path / "written")
-    replica = Replica(CONTEXT, 0)
-    replica.resume(RocksStore(database, STORED))
-    replica.read(LOG, position=len(LOG), end=len(LOG))
-    assert contents(database) == pairs
-    database.close()
-
-
 @pytest.mark.parametrize("version", [0, 2])
 @pytest.mark.parametrize("where", ["key", "value"])
 def test_another_version_is_refused_by_name(where: str, version: int):
@@ -186,7 +167,3 @@ def shown(replica: Replica) -> dict[str, Any]:
         "cells": sorted([list(name) for name in replica.cells]),
         "dead": len(replica.dead()),
     }
-
-
-def contents(database: RocksDatabase) -> list[tuple[bytes, bytes]]:
-    return [pair for kind in (b"m", b"p", b"s", b"v") for pair in database.scan(kind)]
