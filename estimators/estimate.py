@@ -1,7 +1,7 @@
 """Unbiased estimates of values and sets, with bounds (docs/theory.md section 0).
 
 Decoders are summed over the reports of a statistic; `bounds.bounded` makes estimates of these sums.
-Estimates are not clipped to [0, 1]; projections are a separate step (`projection`, `power_law`).
+Estimates are not clipped to [0, 1]; projections are a separate step (`projection`).
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -16,8 +16,6 @@ from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
 
 _PART: Final = 1 << 17
 """Number of values processed at a time."""
-CORRELATED: Final = ("l1-geometric", "l1-bits", "matrix", "lip")
-"""Mechanisms whose shares no power law describes: their estimates are correlated, or only two."""
 
 
 def project_simplex(values: Floats) -> Floats:

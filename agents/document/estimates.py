@@ -28,7 +28,6 @@ from ldpstream.estimators.estimate import (
 )
 from ldpstream.estimators.likelihood.line import Line
 from ldpstream.estimators.likelihood.profile import Curve, curve
-from ldpstream.estimators.power_law import project_power
 from ldpstream.estimators.projection import (
     known_totals,
     project_blocks,
@@ -194,9 +193,6 @@ def _project(basis: Basis, shares: Floats) -> Floats | None:
     # total is that of all.
     if basis.options.project == "simplex" or basis.given is not None:
         return project_simplex(shares)
-    if basis.options.project == "power":
-        mechanism, statistic = basis.mechanism, basis.statistic
-        return project_power(mechanism, statistic, basis.n, shares, **basis.keywords)
     return project_blocks(shares, *known_totals(basis.mechanism, basis.statistic, basis.n))
 
 

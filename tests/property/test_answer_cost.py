@@ -34,7 +34,7 @@ LARGE: dict[str, dict[str, Any]] = {
     "high-low": {"domain": {"size": LARGE_SIZE}, "sensitive": [1, 2]},
     "groups": {"domain": {"size": LARGE_SIZE}, "sensitive": [*range(2000)]},
 }
-DEAR: dict[str, Any] = {"method": "anytime", "simultaneous": True, "project": "power"}
+DEAR: dict[str, Any] = {"method": "anytime", "simultaneous": True, "project": "blocks"}
 
 
 def queries(kind: str, size: int) -> dict[str, Any]:

@@ -83,7 +83,7 @@ def test_a_withheld_document_holds_only_n_and_identification():
     ("method", "estimand", "project"),
     [
         *product(METHODS, ESTIMANDS, ("none",)),
-        *product(("padded",), ("respondents",), ("simplex", "blocks", "power")),
+        *product(("padded",), ("respondents",), ("simplex", "blocks")),
     ],
 )
 def test_what_is_undefined_is_null(n: int, method: Any, estimand: Any, project: Any):

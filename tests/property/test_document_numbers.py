@@ -99,19 +99,18 @@ def test_projection_keeps_the_bounds_and_errors_of_the_unbiased_estimate():
     config = collection(BLOCKS)
     given = totals(config, 200)
     ranges = (parse_range("3..20", config.spec.domain),)
-    raw, simplex, blocks, power = (
+    raw, simplex, blocks = (
         answer(config, given, top=None, project=project, ranges=ranges)
-        for project in ("none", "simplex", "blocks", "power")
+        for project in ("none", "simplex", "blocks")
     )
     assert min(entry["share"] for entry in raw["distribution"]) < 0
     shares = np.array([entry["share"] for entry in simplex["distribution"]])
     unprojected = np.array([entry["share"] for entry in raw["distribution"]])
     np.testing.assert_array_equal(shares, project_simplex(unprojected))
     groups, known = known_totals(config.spec.mechanism, given.statistic, 200)
-    for kept in (blocks, power):
-        by_block = np.bincount(groups, [entry["share"] for entry in kept["distribution"]])
-        np.testing.assert_allclose(by_block, known, atol=1e-12)
-    for projected in (simplex, blocks, power):
+    by_block = np.bincount(groups, [entry["share"] for entry in blocks["distribution"]])
+    np.testing.assert_allclose(by_block, known, atol=1e-12)
+    for projected in (simplex, blocks):
         shares = np.array([entry["share"] for entry in projected["distribution"]])
         assert shares.min() >= 0
         assert projected["ranges"][0]["share"] == pytest.approx(shares[3:21].sum(), abs=1e-12)
@@ -121,4 +120,4 @@ def test_projection_keeps_the_bounds_and_errors_of_the_unbiased_estimate():
             assert 0.0 <= entry["low"] <= entry["high"] <= 1.0
         assert projected["influence"] == raw["influence"]
         assert projected["forged"] == raw["forged"]
-    assert [d["projection"] for d in (blocks, power)] == ["blocks", "power"]
+    assert blocks["projection"] == "blocks"

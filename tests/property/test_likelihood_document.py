@@ -11,7 +11,6 @@ from ldpstream.agents.config.query.options import EstimateOptions
 from ldpstream.agents.config.query.queries import parse_range
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.estimators.bounds.options import Method
-from ldpstream.estimators.projection import CORRELATED
 from ldpstream.mechanisms.base.errors import QueryError
 from tests.exact.enumeration import counted
 from tests.property import documents
@@ -158,11 +157,6 @@ def test_mechanisms_without_a_likelihood_are_refused_by_name(table: dict[str, An
     with pytest.raises(QueryError, match=f"method: {said}"):
         check_support(EstimateOptions(method=method), spec)
     better = "simplex" if "grid" in table["domain"] else "ordered"
-    if spec.mechanism.id in CORRELATED:
-        with pytest.raises(QueryError, match=f"project: expected {better} or another, got power"):
-            check_support(EstimateOptions(project="power"), spec)
-    else:
-        check_support(EstimateOptions(project="power"), spec)
     with pytest.raises(QueryError, match=f"project: expected {better} or another, got likeli"):
         check_support(EstimateOptions(project="likelihood"), spec)
 

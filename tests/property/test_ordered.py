@@ -11,13 +11,11 @@ from hypothesis.extra import numpy as hnp
 
 from ldpstream.agents.cli.terminal.tables import describe_bounds
 from ldpstream.agents.config import ConfigError
-from ldpstream.agents.config.query.capabilities import check_support
 from ldpstream.agents.config.query.options import EstimateOptions
 from ldpstream.agents.document.build import build_document
 from ldpstream.estimators.projection import project_down
 from ldpstream.estimators.quantiles.prefixes import Prefixes
 from ldpstream.estimators.quantiles.quantiles import monotone_shares
-from ldpstream.mechanisms.base.errors import QueryError
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.domains.queries import Linear, Range
 from tests.property.documents import LINE, answer, collection, totals, written
@@ -215,7 +213,3 @@ def test_values_without_one_order_are_refused():
     with pytest.raises(ConfigError, match=r"collection\.c\.project: expected at most 4,096 values"):
         collection(large, project="ordered")
     assert collection({**TREE, "domain": {"size": 5_000}}).options.project == "ordered"
-    with pytest.raises(QueryError, match="project: expected ordered or another, got power"):
-        check_support(
-            EstimateOptions(project="power"), collection({**LINE, "mechanism": "l1-bits"}).spec
-        )

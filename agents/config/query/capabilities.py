@@ -15,7 +15,6 @@ from ldpstream.agents.config.query.options import (
 from ldpstream.agents.config.query.queries import BoxRequest, name_block
 from ldpstream.estimators.bounds.options import ANYTIME, FALLBACK
 from ldpstream.estimators.likelihood.mechanisms import SUPPORTED, has_likelihood
-from ldpstream.estimators.projection import CORRELATED
 from ldpstream.estimators.queries import indicator
 from ldpstream.mechanisms.base.errors import QueryError
 from ldpstream.mechanisms.domains.blocks import Blocks
@@ -140,7 +139,7 @@ def _is_ordered(spec: CollectionSpec) -> bool:
 
 
 def check_support(options: EstimateOptions, spec: CollectionSpec) -> None:
-    """Refuse areas, likelihoods and power laws where the mechanism does not support them.
+    """Refuse areas and likelihoods where the mechanism does not support them.
 
     Raises:
         QueryError: naming `method`, `project` or `areas`, what it is for, and what to ask for
@@ -157,12 +156,6 @@ def check_support(options: EstimateOptions, spec: CollectionSpec) -> None:
             "project",
             "simplex or another, got ordered, which is for one ordered dimension, and with the "
             "mechanism tree for more",
-        )
-    if options.project == "power" and _values_alone(spec).id in CORRELATED:
-        raise QueryError(
-            "project",
-            f"{distribution} or another, got power, which needs independent noise for each value: "
-            f"not for {', '.join(CORRELATED)}",
         )
     if options.areas and _values_alone(spec).size != spec.domain.estimated.size:
         raise QueryError(

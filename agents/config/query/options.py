@@ -46,12 +46,11 @@ QUERIES_LIMIT: Final = 100
 """The most ranges, quantiles and linear queries, of each kind, in one request."""
 TOP_LIMIT: Final = 1_000
 
-Projection = Literal["none", "ordered", "simplex", "blocks", "power", "likelihood"]
+Projection = Literal["none", "ordered", "simplex", "blocks", "likelihood"]
 """`ordered`: shares that agree with the order of values, from a tree down, or of the monotone
 cumulative curve of one dimension. `simplex`: the nearest distribution. `blocks`: the same, keeping
-each disclosed total. `power`: means under a power law fitted to all shares, then `blocks`.
-`likelihood`: the smoothest distribution that the reports do not contradict, where there is a
-likelihood."""
+each disclosed total. `likelihood`: the smoothest distribution that the reports do not contradict,
+where there is a likelihood."""
 Time = Annotated[str, Field(max_length=40)] | int
 _Many = Field(max_length=QUERIES_LIMIT)
 
@@ -242,7 +241,6 @@ class EstimateRequest(RequestModel):
         default=None,
         description="Post-process shares into a distribution, slightly biased; ordered: for "
         "ordered values, the default with tree; none: unbiased; blocks: keep each disclosed total; "
-        "power: shrink towards a power law first, for the least total variation; "
         "likelihood: for l1-geometric in one dimension",
     )
 

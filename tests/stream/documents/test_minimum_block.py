@@ -183,7 +183,7 @@ def test_a_projection_spreads_merged_blocks_evenly(config: CollectionConfig) -> 
     assert named["cuts"].share is None
 
 
-@pytest.mark.parametrize("project", ["none", "ordered", "simplex", "blocks", "power"])
+@pytest.mark.parametrize("project", ["none", "ordered", "simplex", "blocks"])
 def test_a_document_does_not_depend_on_what_merged_blocks_hold(
     config: CollectionConfig, project: Any
 ) -> None:

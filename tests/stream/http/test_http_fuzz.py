@@ -62,7 +62,7 @@ TEXTS: Final = {
     ],
     "simultaneous": ["true", "false", "1"],
     "confidence": ["0.5", "0.9999999999999999", "1e-300", "5e-324", "1", "inf"],
-    "project": ["none", "ordered", "simplex", "blocks", "power", "likelihood", "cone"],
+    "project": ["none", "ordered", "simplex", "blocks", "likelihood", "cone"],
 }  # fmt: skip
 OFTEN_RIGHT: Final = {"start": 2, "end": 2, "range": 6, "quantile": 3, "confidence": 4}
 """How many texts of a parameter are valid for some collection, where these are not two."""
