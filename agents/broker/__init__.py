@@ -1,1 +1,5 @@
-"""Kafka clients, topics and permissions, and explanations of the broker's errors."""
+"""Kafka clients, topics and permissions, and explanations of the broker's errors.
+
+Whatever asks a broker may raise a `KafkaError`, where it does not answer or refuses; what was sent
+may have arrived all the same. Whatever makes a client may raise a `ClientOptionError`.
+"""

@@ -55,9 +55,6 @@ def producer(bootstrap: str, options: Mapping[str, Any]) -> AIOKafkaProducer:
     """Return an unstarted producer: acknowledged by all replicas, idempotent, lz4.
 
     Must be called in a running event loop, like all functions here.
-
-    Raises:
-        ClientOptionError: for an option that no client knows.
     """
     chosen = {
         "enable_idempotence": True,
@@ -77,9 +74,6 @@ def reader(
     It never commits, and raises an error if its position is outside the log instead of jumping.
     `committed_only` skips records of transactions that are open or were aborted. `wait_ms` is how
     long the broker may delay an empty answer.
-
-    Raises:
-        ClientOptionError: for an option that no client knows.
     """
     chosen = {
         "max_partition_fetch_bytes": _READER_BYTES,
@@ -100,11 +94,7 @@ def reader(
 
 
 def admin(bootstrap: str, options: Mapping[str, Any]) -> AIOKafkaAdminClient:
-    """Return an unstarted administration client.
-
-    Raises:
-        ClientOptionError: for an option that no client knows.
-    """
+    """Return an unstarted administration client."""
     return AIOKafkaAdminClient(**connection(bootstrap, options))
 
 
@@ -130,11 +120,7 @@ def _producing(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def connection(bootstrap: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of every aiokafka client, secrets included: never log or print them.
-
-    Raises:
-        ClientOptionError: like all functions here.
-    """
+    """Return the options of every aiokafka client, secrets included: never log or print them."""
     checked_options = settled(options)
     if not are_brokers(bootstrap):
         raise ClientOptionError(f"kafka.bootstrap: {expected(BROKERS_EXPECTED, bootstrap)}")
@@ -150,9 +136,6 @@ def tls_context(options: Mapping[str, Any]) -> ssl.SSLContext | None:
     """Return a context that verifies the broker's name and certificate; None without TLS.
 
     Without `ssl_cafile` the system's certificates are trusted.
-
-    Raises:
-        ClientOptionError: if a file cannot be read, or is invalid.
     """
     if not protocol(options).endswith("SSL"):
         return None

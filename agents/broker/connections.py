@@ -82,11 +82,7 @@ async def _close(stop: Callable[[], Awaitable[None]]) -> None:
 
 
 async def wait_for_broker(kafka: KafkaConfig, watch: BrokerWatch) -> None:
-    """Wait until a broker answers; meanwhile `watch` and one line of the log say that it does not.
-
-    Raises:
-        ClientOptionError: if the settings are impossible.
-    """
+    """Wait until a broker answers; meanwhile `watch` and a line of the log say that it does not."""
     while True:
         connections = Connections(kafka)
         try:

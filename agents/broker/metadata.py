@@ -88,11 +88,7 @@ class TopicState:
 
 
 async def describe(client: AIOKafkaAdminClient, names: Iterable[str]) -> Mapping[str, TopicState]:
-    """Return the state of those of the named topics that exist.
-
-    Raises:
-        KafkaError: if the broker does not answer, or refuses (no permission, say).
-    """
+    """Return the state of those of the named topics that exist."""
     requested = sorted(set(names))
     response = await send_request(client, _MetadataRequest(requested))
     topics = {}

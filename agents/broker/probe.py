@@ -40,11 +40,7 @@ _OTHER_NAME: Final = frozenset({62, 64})
 
 
 async def why_not(bootstrap: str, options: Mapping[str, Any]) -> str | None:
-    """Return the cause and the setting that fixes it; None if nobody answers, or all is well.
-
-    Raises:
-        ClientOptionError: as the clients do.
-    """
+    """Return the cause and the setting that fixes it; None if nobody answers, or all is well."""
     settings = clients.connection(bootstrap, options)
     hosts = settings["bootstrap_servers"]
     for name in _NOT_OF_CONNECTIONS & settings.keys():

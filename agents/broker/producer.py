@@ -104,11 +104,7 @@ class LastingProducer:
         *,
         timestamp_ms: int | None = None,
     ) -> None:
-        """Send a message and wait until it is acknowledged; its timestamp is now by default.
-
-        Raises:
-            KafkaError: if it may not have arrived.
-        """
+        """Send a message and wait until it is acknowledged; its timestamp is now by default."""
         async with self._working_producer(topic) as producer:
             async with _refreshing_metadata(producer, topic, partition):
                 sent = await producer.send(
@@ -131,9 +127,6 @@ class LastingProducer:
 
         They go to a partition of the topic: this one, modulo their number. Returns when all are
         acknowledged.
-
-        Raises:
-            KafkaError: if any may not have arrived.
         """
         async with (
             self._working_producer(topic) as producer,
@@ -150,9 +143,6 @@ class LastingProducer:
         """Send messages to one partition, `(key, value)`, in as few batches as hold them.
 
         Returns when all are acknowledged.
-
-        Raises:
-            KafkaError: if any may not have arrived.
         """
         async with (
             self._working_producer(topic) as producer,
@@ -169,9 +159,6 @@ class LastingProducer:
 
         Returns True when it is acknowledged, and False, with nothing sent, if they do not fit into
         one batch.
-
-        Raises:
-            KafkaError: if it may not have arrived.
         """
         async with (
             self._working_producer(topic) as producer,

@@ -170,11 +170,7 @@ def not_permitted(kafka: KafkaConfig, missing: Iterable[str]) -> BrokerUnavailab
 
 
 async def explain(error: TopicError | KafkaError, kafka: KafkaConfig) -> str:
-    """Return what an error means; if no connection was made, make one to find out why.
-
-    Raises:
-        ClientOptionError: if the settings are impossible.
-    """
+    """Return what an error means; if no connection was made, make one to find out why."""
     reason = None
     if isinstance(error, _UNREACHED):
         reason = await why_not(kafka.bootstrap, kafka.options)

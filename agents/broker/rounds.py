@@ -19,9 +19,6 @@ async def read_rounds(
     """Return the spec of each round in a topic that exists, by the start of its window.
 
     Ignores anything but rounds of the spec, and a second round for a window.
-
-    Raises:
-        KafkaError: where the broker does not answer, or refuses.
     """
     partition = TopicPartition(topic, 0)
     ends = await end_offsets(reader, [partition])
@@ -46,10 +43,6 @@ def _parse(spec: CollectionSpec, value: bytes) -> CollectionSpec | None:
 async def publish_round(
     producer: AIOKafkaProducer, topic: str, spec: CollectionSpec, question: Round
 ) -> None:
-    """Publish a round, and return when the broker has it.
-
-    Raises:
-        KafkaError: where it may not have arrived; it may be published again.
-    """
+    """Publish a round, and return when the broker has it."""
     document = json.dumps(round_document(spec, question)).encode()
     await producer.send_and_wait(topic, document, partition=0)

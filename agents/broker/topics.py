@@ -130,9 +130,6 @@ async def refused_topics(
     """Return which of a collection's missing topics a worker could not create, and why.
 
     Changes nothing on a broker that validates without creating. The embedded one creates.
-
-    Raises:
-        KafkaError: if the broker does not answer.
     """
     new_topics = [new for new in _new_topics(collection, replication_factor) if new.name in missing]
     if not new_topics:

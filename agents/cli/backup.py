@@ -362,11 +362,7 @@ def write_backup(file: Path, description: Description, records: Iterable[Record]
 
 
 def read_description(file: Path) -> Description:
-    """Return the first line of a back-up, after checking that the whole file can be read.
-
-    Raises:
-        Refused: if it is no back-up, or damaged.
-    """
+    """Return the first line of a back-up, after checking that the whole file can be read."""
     lines = _lines(file)
     head = next(lines, None)
     if not isinstance(head, dict) or head.pop("format", None) != _FORMAT:
@@ -377,11 +373,7 @@ def read_description(file: Path) -> Description:
 
 
 def read_records(file: Path) -> Iterator[Record]:
-    """Yield the records of a back-up.
-
-    Raises:
-        Refused: if it is damaged.
-    """
+    """Yield the records of a back-up."""
     lines = _lines(file)
     next(lines)
     for line in lines:

@@ -212,9 +212,6 @@ def error_region(collection: CollectionConfig, pair: tuple[str, str]) -> dict[st
 
     `boundary` are the best tests of the realised channel; it is null for a channel that is too
     large to list. A channel keeps the policy at the pair iff all of them are `inside`.
-
-    Raises:
-        Refused: naming the label that is not in the domain.
     """
     domain, mechanism = collection.spec.domain, collection.spec.mechanism
     try:
@@ -243,11 +240,7 @@ def error_region(collection: CollectionConfig, pair: tuple[str, str]) -> dict[st
 
 
 def draw_region(document: dict[str, Any], file: Path) -> None:
-    """Draw a region as a PNG, with the channel's best tests where they are known.
-
-    Raises:
-        Refused: where the file cannot be written.
-    """
+    """Draw a region as a PNG, with the channel's best tests where they are known."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(5.4, 5.4), layout="constrained")

@@ -65,11 +65,7 @@ def estimate(config_file: str, name: str, reports: BinaryIO, *, form: Form, **qu
 def resolve_options(
     parameters: Mapping[str, Sequence[str]], collection: CollectionConfig
 ) -> EstimateOptions:
-    """Return a collection's options, replaced where something else was asked for.
-
-    Raises:
-        Refused: naming the option, where one is impossible, or does not fit the collection.
-    """
+    """Return a collection's options, replaced where something else was asked for."""
     from ldpstream.agents.config.query.capabilities import read_options
 
     try:

@@ -181,11 +181,7 @@ async def _erase_stopped(
 
 
 async def _forget(admin: AIOKafkaAdminClient, group_id: str, topic: str) -> None:
-    """Return once a group's offsets in a deleted topic are gone: a broker deletes them afterwards.
-
-    Raises:
-        Failed: if they stay.
-    """
+    """Return once a group's offsets in a deleted topic are gone: brokers delete them afterwards."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while await _has_offsets(admin, group_id, topic):
         if time.monotonic() > deadline:

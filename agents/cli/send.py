@@ -321,11 +321,7 @@ def _so_far(done: Acknowledged) -> str:
 def from_values(
     stream: BinaryIO, collection: CollectionConfig, reading: Reading, *, size: int
 ) -> Iterator[Chunk]:
-    """Draw and yield the reports of value lines.
-
-    Raises:
-        Refused: as `read_values`.
-    """
+    """Draw and yield the reports of value lines."""
     spec = collection.spec
     for values in read_values(stream, spec.domain, reading, chunk=size):
         reports = spec.mechanism.privatize(values.indices)
@@ -335,11 +331,7 @@ def from_values(
 def from_reports(
     stream: BinaryIO, collection: CollectionConfig, reading: Reading, *, size: int
 ) -> Iterator[Chunk]:
-    """Yield the reports that `privatize` wrote.
-
-    Raises:
-        Refused: as `read_reports`; and where `times` were asked for and are missing.
-    """
+    """Yield the reports that `privatize` wrote."""
     for lines in read_reports(stream, collection.spec, chunk=size, near=reading.near):
         if reading.times and lines.times_ms is None:
             raise Refused("--times: expected reports with times, as privatize --times writes them")

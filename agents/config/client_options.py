@@ -75,11 +75,7 @@ class KafkaConfig:
 def read_options(
     table: Mapping[str, Any], *, base: Path, environment: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return the clients' settings from `[kafka]`; the clients check the values.
-
-    Raises:
-        ConfigError: for an unknown key, or an unknown form of secret.
-    """
+    """Return the clients' settings from `[kafka]`; the clients check the values."""
     for key in table:
         if key not in OPTIONS:
             names = ["bootstrap", *sorted(OPTIONS)]

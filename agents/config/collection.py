@@ -100,9 +100,6 @@ def check_topics(
 
     Names that differ only in dots and underscores count as equal: brokers refuse such pairs,
     whose metrics would collide.
-
-    Raises:
-        ConfigError: at the later collection's `topic`, naming the topic's first use.
     """
     uses_by_topic = {topic.replace(".", "_"): use for topic, use in (uses or {}).items()}
     for name, topics in collections:
@@ -227,11 +224,7 @@ def read_collection(
     base: Path,
     worker_id: str,
 ) -> CollectionConfig:
-    """Return a collection from its validated table, and the same table as parsed from TOML.
-
-    Raises:
-        ConfigError: naming the key and what was expected.
-    """
+    """Return a collection from its validated table, and the same table as parsed from TOML."""
     path = key_path(["collection", name])
     problems = Problems()
     with problems.collect():
@@ -275,11 +268,7 @@ def read_collection(
 
 
 def read_spec(name: str, raw: Mapping[str, object], *, base: Path) -> CollectionSpec:
-    """Return the spec of the collection's devices, from its table as parsed from TOML.
-
-    Raises:
-        ConfigError: naming the keys and what was expected.
-    """
+    """Return the spec of the collection's devices, from its table as parsed from TOML."""
     problems = Problems()
     with problems.collect(), _as_config_error():
         check_id(raw.get("mechanism"), key_path(["collection", name]))

@@ -1,4 +1,8 @@
-"""Errors of a configuration, and of a request: key, what was expected and what was found."""
+"""Errors of a configuration, and of a request: key, what was expected and what was found.
+
+All that reads a configuration may raise a `ConfigError`, and all that reads a request a
+`QueryError`; both name the key.
+"""
 
 import json
 import math

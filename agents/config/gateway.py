@@ -83,11 +83,7 @@ class GatewayConfig(ServingTable):
     remembered: int = Field(default=1_000_000, ge=1, le=1_000_000_000, description="Most keys kept")
 
     def check_together(self, path: str) -> None:
-        """Also refuse a queue too small for two batches.
-
-        Raises:
-            ConfigError: naming the key, in the table at `path`.
-        """
+        """Also refuse a queue too small for two batches."""
         super().check_together(path)
         if 2 * self.shuffle > self.queue:
             raise ConfigError(

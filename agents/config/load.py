@@ -168,9 +168,6 @@ def _with_accepted(
     `spread`, `minimum`, `minimum_block`, `confidence`, `estimand`, `method`, `sharpest`,
     `project` and `publish`. Topics, partitions and the handling of rejected messages are those of
     the new collection. The earlier file's own `accept` is not followed.
-
-    Raises:
-        ConfigError: naming the place in `accept`, the file, and what was expected.
     """
     accepted: list[CollectionConfig] = []
     for place, file in enumerate(files):
@@ -238,11 +235,7 @@ def _check_accepted(
 
 
 def _read_tables(file: Path, shown: str) -> dict[str, Any]:
-    """Return the tables of a TOML file, called `shown` in messages.
-
-    Raises:
-        ConfigError: if it cannot be read, naming file and line.
-    """
+    """Return the tables of a TOML file, called `shown` in messages."""
     try:
         return tomllib.loads(file.read_text("utf-8-sig"))
     except OSError as error:

@@ -55,11 +55,7 @@ class Names:
 
 
 def read_names(path: str, table: CollectionTable, spec: CollectionSpec, *, base: Path) -> Names:
-    """Return the names of a collection, and give its disclosed blocks theirs.
-
-    Raises:
-        ConfigError: naming the key and what was expected.
-    """
+    """Return the names of a collection, and give its disclosed blocks theirs."""
     domain, blocks = spec.domain.estimated, disclosed_blocks(spec)
     of_records = [name for name in ("axes", "value_labels") if getattr(table, name)]
     if spec.attributes and of_records:
@@ -90,11 +86,7 @@ def read_names(path: str, table: CollectionTable, spec: CollectionSpec, *, base:
 
 
 def _read_events(path: str, file: Path) -> list[tuple[int, str]]:
-    """Return the rows `time,text` of a file, oldest first; times are epoch ms.
-
-    Raises:
-        ConfigError: naming the key, the row and what was expected.
-    """
+    """Return the rows `time,text` of a file, oldest first; times are epoch ms."""
     try:
         with file.open(encoding="utf-8", newline="") as opened:
             text = opened.read(_ANNOTATIONS_LENGTH + 1)

@@ -52,11 +52,7 @@ def _place(value: str, info: ValidationInfo) -> Path:
 
 
 def read_secret(path: str, value: object, *, base: Path, environment: Mapping[str, str]) -> Secret:
-    """Return the secret that a key's value refers to; paths are relative to `base`.
-
-    Raises:
-        ConfigError: for an unknown form, naming the key's path.
-    """
+    """Return the secret that a key's value refers to; paths are relative to `base`."""
     match value:
         case str():
             return GivenSecret(value)
@@ -166,11 +162,7 @@ class ServingTable(Table):
     )
 
     def check_together(self, path: str) -> None:
-        """Refuse a certificate without its key, or a key without its certificate.
-
-        Raises:
-            ConfigError: naming the missing one, in the table at `path`.
-        """
+        """Refuse a certificate without its key, or a key without its certificate."""
         if (self.certificate is None) != (self.key is None):
             missing = "key" if self.key is None else "certificate"
             raise ConfigError(f"{path}.{missing}", "expected certificate and key, or neither")

@@ -24,11 +24,7 @@ _PANES_LIMIT: Final = 10_000
 
 
 def window_spec(path: str, table: CollectionTable) -> WindowSpec:
-    """Return the windows of the collection whose table is at `path`.
-
-    Raises:
-        ConfigError: if its durations contradict each other.
-    """
+    """Return the windows of the collection whose table is at `path`."""
     window = table.window
     size_ms = window.size
     hop_ms = size_ms if window.hop is None else window.hop
@@ -72,11 +68,7 @@ def window_spec(path: str, table: CollectionTable) -> WindowSpec:
 
 
 def check_devices(path: str, window: WindowSpec, spec: CollectionSpec, *, spread: bool) -> None:
-    """Refuse a calendar where devices must know which window a report belongs to.
-
-    Raises:
-        ConfigError: naming the key; devices divide time by a length alone, from the epoch on.
-    """
+    """Refuse a calendar where devices must know which window a report belongs to."""
     rules = {
         "one_report": spec.one_report is not None,
         "hold": spec.hold is not None,
@@ -96,12 +88,7 @@ def check_devices(path: str, window: WindowSpec, spec: CollectionSpec, *, spread
 def read_spread(
     path: str, table: SpreadTable | None, window: WindowSpec, spec: CollectionSpec
 ) -> SpreadConfig | None:
-    """Return a collection's spread; None where it has none.
-
-    Raises:
-        ConfigError: where the horizon is not a multiple of a pane, has too many or fewer than
-            `reports`; for policies whose budgets a ledger cannot add up.
-    """
+    """Return a collection's spread; None where it has none."""
     if table is None:
         return None
     if spec.hold is not None:

@@ -68,11 +68,7 @@ def encode_few(counts: Mapping[int, int], length: int) -> bytes:
 
 
 def chunk_sum(data: bytes) -> int:
-    """Return the sum of a chunk without decoding it.
-
-    Raises:
-        RecordError: if the value is of another version or malformed.
-    """
+    """Return the sum of a chunk without decoding it."""
     return unpack(_CHUNK, data, "chunk of counts", whole=False)[2]
 
 
@@ -82,9 +78,6 @@ def add_chunks(
     """Add chunks of a statistic to it, int64 `(size,)`, in place: `(number, value)` each.
 
     All but the last chunk of a statistic have this length. After an error some have been added.
-
-    Raises:
-        RecordError: if a value is of another version, malformed or of another length.
     """
     for number, data in chunks:
         target = statistic[number * length : (number + 1) * length]
@@ -110,22 +103,14 @@ def add_chunks(
 
 
 def decode_chunk(data: bytes, length: int) -> NDArray[np.int64]:
-    """Return a chunk of this length as a writable int64 array.
-
-    Raises:
-        RecordError: as `add_chunks`.
-    """
+    """Return a chunk of this length as a writable int64 array."""
     counts = np.zeros(length, dtype=np.int64)
     add_chunks(counts, [(0, data)], length)
     return counts
 
 
 def sum_chunks(values: Sequence[bytes], length: int) -> bytes:
-    """Return the value of the sum of chunks of this length, given by their values.
-
-    Raises:
-        RecordError: as `add_chunks`.
-    """
+    """Return the value of the sum of chunks of this length, given by their values."""
     if len(values) == 1:
         return values[0]
     total = np.zeros(length, dtype=np.int64)
@@ -139,11 +124,7 @@ def encode_totals(totals: Totals) -> bytes:
 
 
 def decode_totals(data: bytes) -> Totals:
-    """Return a pane's totals.
-
-    Raises:
-        RecordError: if the value is of another version or malformed.
-    """
+    """Return a pane's totals."""
     return Totals(*unpack(_TOTALS, data, "pane total"))
 
 
@@ -153,11 +134,7 @@ def encode_late(late: int) -> bytes:
 
 
 def decode_late(data: bytes) -> int:
-    """Return how many reports of a pane came late.
-
-    Raises:
-        RecordError: if the value is of another version or malformed.
-    """
+    """Return how many reports of a pane came late."""
     return unpack(_LATE, data, "late count")[0]
 
 
@@ -167,22 +144,14 @@ def encode_final(content: bytes) -> bytes:
 
 
 def decode_final(data: bytes) -> bytes:
-    """Return a final's content.
-
-    Raises:
-        RecordError: if the value is of another version.
-    """
+    """Return a final's content."""
     if data[:1] != VERSION_BYTE:
         raise other_version(data, "final")
     return data[1:]
 
 
 def unpack(layout: struct.Struct, data: bytes, what: str, *, whole: bool = True) -> tuple[int, ...]:
-    """Return the numbers of a value's layout, without the format version.
-
-    Raises:
-        RecordError: if the value is of another version, too short, or longer where it is `whole`.
-    """
+    """Return the numbers of a value's layout, without the format version."""
     if data[:1] != VERSION_BYTE:
         raise other_version(data, what)
     if len(data) < layout.size or (whole and len(data) > layout.size):

@@ -69,9 +69,6 @@ class PaneSums:
         """Compare every changed pane's chunks with its total, and all panes with the head.
 
         With `one_report` an open pane has as many tokens as reports.
-
-        Raises:
-            RecordError: naming the partition, if they disagree.
         """
         for pane in self.changed:
             n, _, total = self.totals.get(Name("n", pane), _NOTHING)

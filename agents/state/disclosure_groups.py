@@ -121,11 +121,7 @@ def encode_part(first: int, n: int) -> bytes:
 
 
 def decode_part(data: bytes) -> tuple[int, int]:
-    """Return the first pane of a group and how many reports it holds.
-
-    Raises:
-        RecordError: if the value is of another version or malformed.
-    """
+    """Return the first pane of a group and how many reports it holds."""
     first, n = unpack(_PART, data, "part")
     return first, n
 
@@ -139,20 +135,12 @@ def encode_release(release: ReleasedPane) -> bytes:
 
 
 def released_sum(data: bytes) -> int:
-    """Return the sum of a release's statistic, from the first bytes of its value.
-
-    Raises:
-        RecordError: if the value is of another version or malformed.
-    """
+    """Return the sum of a release's statistic, from the first bytes of its value."""
     return unpack(_RELEASE, data, "release", whole=False)[1]
 
 
 def decode_release(data: bytes) -> ReleasedPane:
-    """Return a release.
-
-    Raises:
-        RecordError: if the value is of another version or malformed.
-    """
+    """Return a release."""
     n, total, entries = unpack(_RELEASE, data, "release", whole=False)
     end = _RELEASE.size + entries * _OF_PARTITION.size
     try:

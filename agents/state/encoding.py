@@ -21,7 +21,6 @@ from ldpstream.agents.state.windows import NEVER, Gap, WindowIdentity
 _KINDS: Final = ("head", *KINDS)
 """The kinds of records; the place of each is its number in a key."""
 _NUMBERS: Final = {kind: number for number, kind in enumerate(_KINDS)}
-_HEAD_KIND: Final = bytes((_NUMBERS["head"],))
 _STATE: Final = struct.Struct("<B8sqqI")
 _REST: Final = struct.Struct("<BqIQQ")
 HEAD_COUNTS: Final = ("next", "n", "late", "lost", "partitions", "end")
@@ -59,11 +58,7 @@ def encode_key(prefix: bytes, key: Key) -> bytes:
 
 
 def decode_key(prefix: bytes, data: bytes) -> Key | None:
-    """Return the key, or None if it belongs to another state.
-
-    Raises:
-        RecordError: for malformed bytes, or a version unknown here.
-    """
+    """Return the key, or None if it belongs to another state."""
     if not data.startswith(prefix):
         if data[:1] != VERSION_BYTE:
             raise other_version(data, "record")
@@ -76,17 +71,8 @@ def decode_key(prefix: bytes, data: bytes) -> Key | None:
         raise RecordError("changelog record with a malformed key") from error
 
 
-def head_prefix(prefix: bytes) -> bytes:
-    """Return the prefix of the keys of a state's heads."""
-    return prefix + _HEAD_KIND
-
-
 def split_state(key: bytes) -> tuple[bytes, bytes, WindowIdentity]:
-    """Return a key's state, which all its keys begin with, its spec's fingerprint and its windows.
-
-    Raises:
-        RecordError: for malformed bytes, or a version unknown here.
-    """
+    """Return a key's state, with which all its keys begin, its spec's fingerprint and windows."""
     if len(key) < _STATE.size or key[0] != VERSION:
         raise RecordError("changelog record with a malformed key")
     _, fingerprint, size_ms, hop_ms, _ = _STATE.unpack_from(key)
@@ -119,11 +105,7 @@ def encode_head(head: Head) -> bytes:
 
 
 def decode_head(key: Key, data: bytes) -> Head:
-    """Return the head with this key and value.
-
-    Raises:
-        RecordError: if the value is of another version or malformed.
-    """
+    """Return the head with this key and value."""
     if data[:1] != VERSION_BYTE:
         raise other_version(data, "head")
     try:

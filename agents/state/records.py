@@ -23,7 +23,10 @@ REASONS: Final = (
 
 
 class RecordError(ValueError):
-    """A changelog record that this version cannot have written; nothing is guessed from it."""
+    """A changelog record that this version cannot have written; nothing is guessed from it.
+
+    All that reads bytes of a changelog may raise it.
+    """
 
 
 class Name(NamedTuple):

@@ -27,11 +27,7 @@ Rows = NDArray[np.uint8]
 
 
 def decode_reserve(mechanism: Mechanism, stored: Mapping[int, bytes]) -> Rows:
-    """Return the rows of a pane's reserve, given its chunks by number.
-
-    Raises:
-        RecordError: for a chunk of another version, or chunks that no owner can have written.
-    """
+    """Return the rows of a pane's reserve, given its chunks by number."""
     width, arrays = mechanism.report_bytes, []
     if sorted(stored) != [*range(len(stored))]:
         raise RecordError("changelog chunks of a reserve have a gap")

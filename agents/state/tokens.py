@@ -34,11 +34,7 @@ def encode_tokens(tokens: Numbers) -> bytes:
 
 
 def token_count(value: bytes) -> int:
-    """Return how many tokens a chunk's value holds.
-
-    Raises:
-        RecordError: if it is of another version or no chunk.
-    """
+    """Return how many tokens a chunk's value holds."""
     if value[:1] != VERSION_BYTE:
         raise other_version(value, "chunk of tokens")
     count, rest = divmod(len(value) - 1, TOKEN_BYTES)
@@ -48,11 +44,7 @@ def token_count(value: bytes) -> int:
 
 
 def decode_tokens(data: bytes) -> Numbers:
-    """Return the tokens of a chunk.
-
-    Raises:
-        RecordError: if the value is of another version or no chunk.
-    """
+    """Return the tokens of a chunk."""
     token_count(data)
     return np.frombuffer(data, _STORED, offset=1).astype(np.uint64)
 
@@ -147,11 +139,7 @@ class Tokens:
         self._fullest = 0
 
     def load(self, pane: int, stored: Mapping[int, bytes]) -> None:
-        """Load a pane's tokens from its chunks by number, all but the last of them full.
-
-        Raises:
-            RecordError: for chunks that no owner can have written.
-        """
+        """Load a pane's tokens from its chunks by number, all but the last of them full."""
         loaded = self._panes[pane] = _Pane(stored, self._chunk)
         self._fullest = max(self._fullest, loaded.count)
 

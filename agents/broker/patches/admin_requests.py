@@ -10,11 +10,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 
 
 async def send_request(admin: AIOKafkaAdminClient, request: Any) -> Any:
-    """Send any request to some broker, and return its answer.
-
-    Raises:
-        KafkaError: if the broker does not answer.
-    """
+    """Send any request to some broker, and return its answer."""
     return await admin._send_request(request)  # noqa: SLF001 (no public request)
 
 

@@ -31,9 +31,6 @@ def run_plan(request: PlanRequest, *, attribute: str | None, as_json: bool) -> N
     """Compare the mechanisms for a collection, write the best channel if requested, and print.
 
     `attribute` is the attribute of records to plan.
-
-    Raises:
-        Refused: naming the impossible option.
     """
     if request.collection.attributes and attribute is None:
         options = {

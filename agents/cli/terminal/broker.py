@@ -37,12 +37,7 @@ _Call = Callable[[], Awaitable[Any]]
 
 
 def run(task: Coroutine[Any, Any, Result], kafka: KafkaConfig, config_file: str) -> Result:
-    """Run a task that talks to the brokers of `kafka`, the table of a configuration file.
-
-    Raises:
-        Failed: where a broker does not answer or refuses.
-        Refused: where the Kafka clients do not accept a setting of `[kafka]`.
-    """
+    """Run a task that talks to the brokers of `kafka`, the table of a configuration file."""
     # The clients log what they also raise; one message is enough.
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
     name_errors()
@@ -89,11 +84,7 @@ async def reader(kafka: KafkaConfig) -> AsyncIterator[AIOKafkaConsumer]:
 
 
 async def source_partitions(kafka: KafkaConfig, collection: CollectionConfig) -> int:
-    """Return how many partitions the source has; create it as configured if it is missing.
-
-    Raises:
-        Failed: where `one_report` needs more partitions than there are.
-    """
+    """Return how many partitions the source has; create it as configured if it is missing."""
     topic = collection.topics.source
     async with admin(kafka) as client:
         states = await describe(client, [topic])
@@ -113,9 +104,6 @@ async def close_panes(
     """Order that all panes up to a time close; return the source's ends, by partition.
 
     It takes effect in each partition once everything up to its end has been read.
-
-    Raises:
-        Failed: where no worker has created the topics yet.
     """
     topics = collection.topics
     async with admin(kafka) as client:

@@ -31,12 +31,7 @@ async def print_change(
     form: Form,
     options: Mapping[str, Sequence[str]],
 ) -> None:
-    """Ask the worker at a URL what changed, and print it.
-
-    Raises:
-        Refused, Failed: as `connect`.
-        Refused: where `compared` is neither "before", a duration, nor two times.
-    """
+    """Ask the worker at a URL what changed, and print it."""
     async with connect(url, token=token) as worker:
         parameters = [(word, text) for word, texts in options.items() for text in texts]
         parameters += await _spans(worker, name, span, compared)

@@ -34,11 +34,7 @@ _CONNECT_SECONDS: Final = 5.0
 
 
 def read_token(token_env: str | None, token_file: Path | None) -> str | None:
-    """Return the worker's token; None where none is given.
-
-    Raises:
-        Refused: where it cannot be read, or two places are given.
-    """
+    """Return the worker's token; None where none is given."""
     try:
         if token_env is not None and token_file is not None:
             raise Refused("--token-env: expected --token-env or --token-file, not both")
@@ -70,12 +66,7 @@ token_options = group_options(
 
 
 def check_reachable(url: str) -> None:
-    """Find out whether anybody listens, before the client is loaded, which takes far longer.
-
-    Raises:
-        Refused: where the URL is not one of HTTP, in the client's own words.
-        Failed: where nothing accepts connections, in the same words.
-    """
+    """Find out whether anybody listens, before the client is loaded, which takes far longer."""
     if not is_url(url):
         raise Refused(str(no_address(url)))
     address = urlsplit(url)
@@ -88,12 +79,7 @@ def check_reachable(url: str) -> None:
 
 @asynccontextmanager
 async def connect(url: str, *, token: str | None = None) -> "AsyncIterator[Client]":
-    """Return a client of the worker at a URL, closed at the end of the block.
-
-    Raises:
-        Refused: where the worker refuses a request, in its own words, or the URL is invalid.
-        Failed: where it does not answer, or is not a worker.
-    """
+    """Return a client of the worker at a URL, closed at the end of the block."""
     from ldpstream.agents.document.client.session import connect as connect_client
 
     try:

@@ -107,11 +107,7 @@ ADDRESS: Final = Parsed("address", _address)
 
 
 def load(config_file: str) -> Config:
-    """Load the configuration.
-
-    Raises:
-        Refused: with the refusal's own message.
-    """
+    """Load the configuration."""
     try:
         return load_config(config_file)
     except (ConfigError, SpecError) as error:
@@ -119,11 +115,7 @@ def load(config_file: str) -> Config:
 
 
 def load_shard(config_file: str, shard: Shard) -> Config:
-    """Load the configuration, with all collections, for a worker of a shard.
-
-    Raises:
-        Refused: as `load`, and where workers of other shards could not forward requests to it.
-    """
+    """Load the configuration, with all collections, for a worker of a shard."""
     config = load(config_file)
     if shard.total > 1 and config.worker.advertise is None:
         raise Refused(
@@ -134,11 +126,7 @@ def load_shard(config_file: str, shard: Shard) -> Config:
 
 
 def load_collection(config_file: str, name: str) -> tuple[Config, CollectionConfig]:
-    """Load the configuration and find one of its collections.
-
-    Raises:
-        Refused: where the configuration is refused or has no such collection.
-    """
+    """Load the configuration and find one of its collections."""
     config = load(config_file)
     if name not in config.collections:
         names = ", ".join(config.collections)
@@ -153,21 +141,13 @@ def warn_of_nominal(collections: Iterable[CollectionConfig]) -> None:
 
 
 def refuse_one_report(collection: CollectionConfig, what: str) -> None:
-    """Refuse a collection with `one_report` where devices cannot be distinguished.
-
-    Raises:
-        Refused: naming the key, and `what` is expected instead.
-    """
+    """Refuse a collection with `one_report` where devices cannot be distinguished."""
     if collection.spec.one_report is not None:
         raise Refused(f"collection.{collection.name}.one_report: expected {what}")
 
 
 def refuse_words(collection: CollectionConfig) -> None:
-    """Refuse a collection of unknown words where nothing keeps a device to one round.
-
-    Raises:
-        Refused: naming the key, and the command to use.
-    """
+    """Refuse a collection of unknown words where nothing keeps a device to one round."""
     if collection.spec.words is not None:
         raise Refused(
             f"collection.{collection.name}.domain.words: expected send --ledger, which takes part "
@@ -183,11 +163,7 @@ def print_data(data: bytes | str) -> None:
 
 
 def confirm(question: str) -> None:
-    """Ask on standard error, and return after a yes.
-
-    Raises:
-        Failed: after a no, or where standard input has no answer.
-    """
+    """Ask on standard error, and return after a yes."""
     try:
         confirmed = click.confirm(question, err=True)
     except click.Abort:

@@ -1,4 +1,7 @@
-"""How commands end when they do not succeed: one plain message on stderr, and an exit code."""
+"""How commands end when they do not succeed: one plain message on stderr, and an exit code.
+
+All functions of commands may raise both of these.
+"""
 
 import click
 

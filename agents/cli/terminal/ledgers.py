@@ -28,11 +28,7 @@ class Spending:
     horizon: str | None
 
     def refuse(self) -> None:
-        """Refuse ledger options without a ledger: nothing would enforce them.
-
-        Raises:
-            Refused: naming the first option.
-        """
+        """Refuse ledger options without a ledger: nothing would enforce them."""
         for field in fields(self):
             if getattr(self, field.name):
                 raise Refused(f"--{field.name}: expected --ledger with it")
@@ -60,9 +56,6 @@ def opened(collection: CollectionConfig, file: str, spending: Spending) -> Itera
 
     The ledger's windows are the collection's panes, since a report counts in one of them. Missing
     options are taken from the collection's `spread`.
-
-    Raises:
-        Refused: where an option is missing or impossible, or the file is not a ledger.
     """
     spread, budget, horizon = collection.spread, spending.budget, spending.horizon
     if spread is not None:
@@ -100,10 +93,6 @@ def releases(
     """Yield the report of each value line's window, in the lines' order.
 
     Lines of windows in which the device does not take part are skipped, and counted at the end.
-
-    Raises:
-        Refused: naming the line, for an invalid value.
-        Failed: naming the line, where its report would exceed the budget.
     """
     name, skipped = source_name(stream), 0
     for chunk in read_values(stream, collection.spec.domain, reading, chunk=CHUNK):

@@ -17,9 +17,6 @@ def ask_status(url: str, token: str | None) -> tuple[list[CollectionStatus], lis
     """Return the status of every collection and of every spec it accepts, and what is missing.
 
     Collections of shards without a worker are missing, with one line each that says why.
-
-    Raises:
-        Refused, Failed: as `connect`.
     """
     return asyncio.run(_ask(url, token))
 

@@ -101,11 +101,7 @@ class Reading:
     def of(
         cls, collection: CollectionConfig, options: ReadingOptions, *, reports: bool = False
     ) -> "Reading":
-        """Return how to read value lines, or lines of `reports`, under these options.
-
-        Raises:
-            Refused: naming the option that is impossible for this collection.
-        """
+        """Return how to read value lines, or lines of `reports`, under these options."""
         if options.replay and not (options.times or reports):
             raise Refused(
                 "--replay: expected --times with it: without times, reports are dated now"

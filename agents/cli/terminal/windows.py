@@ -41,12 +41,7 @@ async def print_windows(
     selection: WindowSelection,
     options: Mapping[str, Sequence[str]],
 ) -> None:
-    """Ask the worker at a URL for windows of a collection, and print them.
-
-    Raises:
-        Refused, Failed: as `connect`.
-        Failed: where there is no such window.
-    """
+    """Ask the worker at a URL for windows of a collection, and print them."""
     async with connect(url, token=token) as worker:
         collection = await worker.collection(name)
         parameters = [(word, text) for word, texts in options.items() for text in texts]

@@ -35,9 +35,6 @@ def read_options(
 
     `words` holds the texts that users write, by parameter ("range", "top"); unknown ones are
     ignored. Ranges and quantiles, if there are any, replace all those of the defaults.
-
-    Raises:
-        QueryError: naming the parameter, if it is invalid or does not fit the collection.
     """
     texts_by_setting = [
         (WORDS[word], texts) for word, texts in words.items() if word in WORDS and texts
@@ -50,11 +47,7 @@ def read_options(
 def request_options(
     defaults: EstimateOptions, spec: CollectionSpec, request: EstimateRequest
 ) -> EstimateOptions:
-    """Return the same for a request; an empty list of queries asks for none.
-
-    Raises:
-        QueryError: naming the parameter that does not fit the collection.
-    """
+    """Return the same for a request; an empty list of queries asks for none."""
     values = [(setting, getattr(request, setting.name)) for setting in SETTINGS]
     return _with(
         defaults, spec, [(setting, value) for setting, value in values if value is not None]
@@ -62,11 +55,7 @@ def request_options(
 
 
 def _read(setting: Setting, texts: Sequence[str]) -> Any:
-    """Return the value of one or more texts, in the form that a body has it.
-
-    Raises:
-        QueryError: for an invalid text.
-    """
+    """Return the value of one or more texts, in the form that a body has it."""
     values = []
     for text in texts:
         try:
@@ -100,11 +89,7 @@ def _with(
 
 
 def _asked_about(spec: CollectionSpec, values: Sequence[tuple[Setting, Any]]) -> CollectionSpec:
-    """Return the spec of the attribute that is asked about, or else the collection's own.
-
-    Raises:
-        QueryError: for an unknown attribute, and for queries that need one.
-    """
+    """Return the spec of the attribute that is asked about, or else the collection's own."""
     by_name = {word.name: (word, value) for word, value in values}
     attributes = spec.attributes
     _, name = by_name.get("attribute", (None, None))
@@ -139,12 +124,7 @@ def _is_ordered(spec: CollectionSpec) -> bool:
 
 
 def check_support(options: EstimateOptions, spec: CollectionSpec) -> None:
-    """Refuse areas and likelihoods where the mechanism does not support them.
-
-    Raises:
-        QueryError: naming `method`, `project` or `areas`, what it is for, and what to ask for
-            instead.
-    """
+    """Refuse areas and likelihoods where the mechanism does not support them."""
     if spec.attributes:
         _check_attributes(options, spec)
         return
@@ -223,11 +203,7 @@ def _check_attributes(options: EstimateOptions, spec: CollectionSpec) -> None:
 def _named(
     query: str | BoxRequest, published: Sequence[Subset], spec: CollectionSpec
 ) -> str | BoxRequest | Subset:
-    """Return the published range or set, or the block, if `query` is its name.
-
-    Raises:
-        QueryError: for another name, where values have no order and some names are known.
-    """
+    """Return the published range or set, or the block, if `query` is its name."""
     if not isinstance(query, str):
         return query
     same_name = next((named for named in published if named.name == query), None)

@@ -81,9 +81,6 @@ def read_ranges(queries: Sequence[str | BoxRequest | Subset], domain: Domain) ->
 
     Names of blocks and of published queries have been replaced by what they name
     (`ldpstream.agents.config.query.capabilities`).
-
-    Raises:
-        QueryError: for one that does not fit the domain.
     """
     return tuple(_read_range(query, domain) for query in queries)
 
@@ -106,11 +103,7 @@ def name_block(name: str, blocks: Blocks) -> ValueSet | None:
 
 
 def parse_range(text: str, domain: Domain) -> Subset:
-    """Parse `LO..HI[,LO..HI]`; the range is named by this text.
-
-    Raises:
-        QueryError: for any other text, or one that does not fit the domain.
-    """
+    """Parse `LO..HI[,LO..HI]`; the range is named by this text."""
     if not domain.written.ordered:
         raise QueryError("range", f"{_NAMES}, got {text[:40]!r}")
     pairs = [text_of_axis.split("..") for text_of_axis in text.split(",")]
@@ -124,11 +117,7 @@ def parse_range(text: str, domain: Domain) -> Subset:
 
 
 def read_linear(queries: Sequence[str | LinearRequest], domain: Domain) -> tuple[Linear, ...]:
-    """Return the linear queries that are asked for, as texts or in a body.
-
-    Raises:
-        QueryError: for one that does not fit the domain.
-    """
+    """Return the linear queries that are asked for, as texts or in a body."""
     return tuple(
         parse_linear(query, domain, position)
         if isinstance(query, str)
@@ -141,9 +130,6 @@ def parse_linear(text: str, domain: Domain, position: int) -> Linear:
     """Parse `[NAME:]W,W,...`, with one weight per value of the domain.
 
     Without a name it is called `linear-1`, and so on, by its position from 1.
-
-    Raises:
-        QueryError: for any other text, or a wrong number of weights.
     """
     match = _NAMED.fullmatch(text)
     assert match is not None, "the pattern takes every text"
@@ -155,11 +141,7 @@ def parse_linear(text: str, domain: Domain, position: int) -> Linear:
 
 
 def check_areas(areas: bool, domain: Domain) -> bool:
-    """Return whether areas are asked for.
-
-    Raises:
-        QueryError: where the domain has too many values.
-    """
+    """Return whether areas are asked for."""
     most = _MAX_VALUES_WITH_AREAS
     if areas and domain.size > most:
         raise QueryError("areas", f"a domain of at most {most} values, got {domain.size}")
@@ -167,11 +149,7 @@ def check_areas(areas: bool, domain: Domain) -> bool:
 
 
 def check_quantiles(quantiles: Sequence[float], domain: Domain) -> tuple[float, ...]:
-    """Return the quantiles: of an ordered dimension, or along each axis of several.
-
-    Raises:
-        QueryError: for any other domain, or a quantile that is asked for twice.
-    """
+    """Return the quantiles: of an ordered dimension, or along each axis of several."""
     if quantiles and not domain.ordered:
         merged = domain.unions if isinstance(domain, Atoms) else None
         raise QueryError("quantile", merged or "an ordered domain")
