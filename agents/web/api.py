@@ -158,11 +158,7 @@ async def window_list(request: web.Request) -> web.Response:
 
 
 def _read_page(query: MultiMapping[str]) -> _Page:
-    """Return which windows of a span a request wants.
-
-    Raises:
-        AnswerError: 400, for an invalid number, or contradicting parameters.
-    """
+    """Return which windows of a span a request wants."""
     names = [name for name in ("last", "all", "limit", "after") if name in query]
     forward = "limit" in query or "after" in query
     if forward and ("last" in query or "all" in query):

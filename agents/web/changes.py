@@ -122,11 +122,7 @@ async def _answer(
 
 
 def _read(query: MultiMapping[str], config: CollectionConfig) -> ChangeOptions:
-    """Return what is compared, as the URL asks for it.
-
-    Raises:
-        AnswerError: 400, naming the parameter and what was expected.
-    """
+    """Return what is compared, as the URL asks for it."""
     devices: Literal["different"] | None = None
     if (text := query.get("devices")) is not None:
         if text != "different":
@@ -149,11 +145,7 @@ def _options(
     blocks: bool,
     devices: Literal["different"] | None,
 ) -> ChangeOptions:
-    """Return what is compared; `explicit` says that the request names quantiles.
-
-    Raises:
-        AnswerError: 400, naming the parameter and what was expected.
-    """
+    """Return what is compared; `explicit` says that the request names quantiles."""
     try:
         options = read(config)
         about = config.attributes.get(options.attribute or "", config)
@@ -166,11 +158,7 @@ def _options(
 
 
 def _check(options: EstimateOptions, config: CollectionConfig, *, blocks: bool) -> None:
-    """Refuse what the collection does not offer, or what would take too much.
-
-    Raises:
-        QueryError: naming the parameter.
-    """
+    """Refuse what the collection does not offer, or what would take too much."""
     if config.attributes and options.attribute is None:
         raise QueryError("attribute", f"one of {', '.join(config.attributes)}")
     about = config.attributes.get(options.attribute or "", config)

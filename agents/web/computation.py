@@ -82,11 +82,7 @@ def answer_bytes(spec: CollectionSpec, options: EstimateOptions) -> int:
 
 
 def check_cost(cost_bytes: int, published_bytes: int, options: EstimateOptions) -> None:
-    """Refuse a document that would take too much memory, unless a published one takes as much.
-
-    Raises:
-        AnswerError: 400, naming the cost and what to ask for instead.
-    """
+    """Refuse a document that would take too much memory, unless a published one takes as much."""
     if cost_bytes <= max(ANSWERS_BYTES, published_bytes):
         return
     queries = [name for name in ("linear", "ranges") if getattr(options, name)]

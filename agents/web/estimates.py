@@ -91,11 +91,7 @@ async def estimate_posted(request: web.Request) -> web.Response:
 
 
 def _address_options(query: MultiMapping[str], config: CollectionConfig) -> EstimateOptions:
-    """Return the collection's options, replaced where the URL asks for something else.
-
-    Raises:
-        AnswerError: 400, naming the parameter and what was expected.
-    """
+    """Return the collection's options, replaced where the URL asks for something else."""
     try:
         options = read_options(config.options, config.spec, address_words(query))
         about = config.attributes.get(options.attribute or "", config)
@@ -106,11 +102,7 @@ def _address_options(query: MultiMapping[str], config: CollectionConfig) -> Esti
 
 
 def address_words(query: MultiMapping[str]) -> Mapping[str, list[str]]:
-    """Return the texts of a URL's parameters.
-
-    Raises:
-        AnswerError: 400, naming one that is given too often.
-    """
+    """Return the texts of a URL's parameters."""
     words = {word: query.getall(word) for word in query}
     for word, texts in words.items():
         if len(texts) > QUERIES_LIMIT:
@@ -131,11 +123,7 @@ async def read_posted(request: web.Request, model: type[Body]) -> Body:
 
 
 def read_body(raw: bytes, model: type[Body]) -> Body:
-    """Return the request in a body.
-
-    Raises:
-        AnswerError: 400, naming the first invalid key and what was expected.
-    """
+    """Return the request in a body."""
     try:
         return model.model_validate_json(raw)
     except ValidationError as error:
@@ -150,11 +138,7 @@ def times_of_body(body: EstimateRequest) -> Mapping[str, str]:
 
 
 def body_options(body: EstimateRequest, config: CollectionConfig) -> EstimateOptions:
-    """Return the collection's options, replaced where a body asks for something else.
-
-    Raises:
-        AnswerError: 400, naming the key and what was expected.
-    """
+    """Return the collection's options, replaced where a body asks for something else."""
     about = config.attributes.get(body.attribute or "", config)
     domain = about.spec.domain.estimated
     try:
@@ -184,9 +168,6 @@ def check_size(options: EstimateOptions, published: EstimateOptions, domain: Dom
     """Refuse a document that would be too large, or take too much to compute.
 
     `published` are the options of the collection's own documents.
-
-    Raises:
-        QueryError: naming the word.
     """
     size = domain.size
     listed = size if options.top is None else min(options.top, size)
@@ -213,9 +194,6 @@ def _check_work(ranges: int, linear: int, published: EstimateOptions, domain: Do
     """Refuse more ranges and linear queries than memory allows.
 
     As many as are `published` are always allowed.
-
-    Raises:
-        QueryError: naming the word.
     """
     often = len(published.ranges) + len(published.linear)
     most = max(1, often, CELLS_LIMIT // domain.size)

@@ -62,7 +62,10 @@ log = logging.getLogger(__name__)
 
 
 class AnswerError(Exception):
-    """A request is refused: the HTTP status, and a text for `{"error": ...}`."""
+    """A request is refused: the HTTP status, and a text for `{"error": ...}`.
+
+    All that reads a request may raise it with status 400, and names the parameter.
+    """
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
@@ -193,11 +196,7 @@ async def answer_request(request: web.Request, handler: Handler) -> web.StreamRe
 
 
 def check_names(query: MultiMapping[str], parameters: Sequence[Parameter]) -> None:
-    """Refuse unknown parameters, and those given twice that cannot be repeated.
-
-    Raises:
-        AnswerError: 400, naming the parameter.
-    """
+    """Refuse unknown parameters, and those given twice that cannot be repeated."""
     names = {parameter.name: parameter for parameter in parameters}
     for name in dict.fromkeys(query.keys()):
         if name not in names:
@@ -254,11 +253,7 @@ def readable_collection(request: web.Request, name: str | None = None) -> Worker
 
 
 def read_time(texts: Mapping[str, str], name: str) -> int | None:
-    """Return a time in epoch milliseconds, None where it is not given.
-
-    Raises:
-        AnswerError: 400, for an invalid time.
-    """
+    """Return a time in epoch milliseconds, None where it is not given."""
     text = texts.get(name)
     if text is None:
         return None
@@ -269,11 +264,7 @@ def read_time(texts: Mapping[str, str], name: str) -> int | None:
 
 
 def read_flag(query: Mapping[str, str], name: str) -> bool:
-    """Return whether a parameter is true, false where it is not given.
-
-    Raises:
-        AnswerError: 400, for anything else.
-    """
+    """Return whether a parameter is true, false where it is not given."""
     text = query.get(name, "false")
     if text not in ("true", "false"):
         raise AnswerError(400, f"{name}: expected true or false, got {text[:40]!r}")
@@ -281,11 +272,7 @@ def read_flag(query: Mapping[str, str], name: str) -> bool:
 
 
 def read_number(query: Mapping[str, str], name: str, default: int, most: int) -> int:
-    """Return a whole number from 1 to `most`, the default where it is not given.
-
-    Raises:
-        AnswerError: 400, for anything else.
-    """
+    """Return a whole number from 1 to `most`, the default where it is not given."""
     text = query.get(name)
     if text is None:
         return default
@@ -299,11 +286,7 @@ def read_number(query: Mapping[str, str], name: str, default: int, most: int) ->
 
 
 def requested_format(request: web.Request) -> Format:
-    """Return the format that the parameter `format` names, or else the one Accept prefers.
-
-    Raises:
-        AnswerError: 400, for an unknown format.
-    """
+    """Return the format that the parameter `format` names, or else the one Accept prefers."""
     text = request.query.get("format")
     if text is None:
         # CSV if it is named and preferred to JSON; a wildcard means JSON.

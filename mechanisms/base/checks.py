@@ -73,11 +73,7 @@ def real_number(value: object) -> float:
 
 
 def read_epsilon(value: object, path: str, *, infinite: bool = False) -> float:
-    """Return a privacy budget: a number above 0, finite unless `infinite` allows otherwise.
-
-    Raises:
-        SpecError: naming `path`.
-    """
+    """Return a privacy budget: a number above 0, finite unless `infinite` allows otherwise."""
     expected = f"a {'' if infinite else 'finite '}number above 0, got {describe(value)}"
     if not isinstance(value, int | float) or isinstance(value, bool):
         raise SpecError(path, expected)

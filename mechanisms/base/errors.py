@@ -7,6 +7,8 @@ from contextlib import contextmanager
 class SpecError(ValueError):
     """A configuration value is invalid: `path` names it, `expected` says what to write instead.
 
+    All that reads a part of a spec may raise it.
+
     >>> str(SpecError("collection.checkins.epsilon", "a finite number above 0, got inf"))
     'collection.checkins.epsilon: expected a finite number above 0, got inf'
     """

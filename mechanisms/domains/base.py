@@ -154,11 +154,7 @@ class Domain(ABC):
         return ()
 
     def check_use(self, table: Mapping[str, object], path: str, *, in_blocks: bool) -> None:
-        """Refuse keys of a collection's table that these values do not allow: by default none.
-
-        Raises:
-            SpecError: naming the key and what was expected.
-        """
+        """Refuse keys of a collection's table that these values do not allow: by default none."""
         del table, path, in_blocks
 
     @property

@@ -59,9 +59,6 @@ def parse_domain(raw: object, *, path: str, base: Path) -> tuple[Domain, Blocks 
     """Return the domain of a `domain` table, and its blocks if it has any.
 
     Errors name `path`, the key path of the table. A `file` is relative to the folder `base`.
-
-    Raises:
-        SpecError: naming the key and what was expected.
     """
     if not isinstance(raw, dict):
         raise SpecError(path, f"a table with one of {', '.join(_KINDS)}, got {describe(raw)}")
@@ -158,9 +155,6 @@ def parse_blocks(raw: object, domain: Domain, path: str) -> Blocks:
 
     The key holds a number of consecutive values, `[h, w]` on a grid (one number for each
     dimension), or a list of lists of labels.
-
-    Raises:
-        SpecError: naming `path`, for anything else.
     """
     if is_whole(raw):
         return consecutive_blocks(domain.size, raw, path)

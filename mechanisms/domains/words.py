@@ -118,11 +118,7 @@ class Words(Lattice):
         return {"words": {"bits": self.bits, "kept": self.kept, "rounds": self.rounds}}
 
     def check_use(self, table: Mapping[str, object], path: str, *, in_blocks: bool) -> None:
-        """Refuse settings under which words would not all be protected equally, one report each.
-
-        Raises:
-            SpecError: naming the key and what was expected.
-        """
+        """Refuse settings under which words would not all be protected equally, one report each."""
         if table.get("mechanism") not in MECHANISMS:
             raise SpecError(f"{path}.mechanism", f"one of {', '.join(MECHANISMS)} for words")
         if in_blocks:
@@ -254,11 +250,7 @@ def bits_word(bits: str) -> str:
 
 
 def read_words(raw: object) -> Words:
-    """Return the domain of the key `words` of a `domain` table.
-
-    Raises:
-        SpecError: naming the key and what was expected.
-    """
+    """Return the domain of the key `words` of a `domain` table."""
     if not isinstance(raw, dict):
         raise SpecError("words", f"a table with bits, got {describe(raw)}")
     table: dict[str, Any] = check_keys(raw, frozenset(("bits", "rounds", "kept")), "words")

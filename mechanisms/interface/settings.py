@@ -87,9 +87,6 @@ class Settings:
 
         That is the key `prior`, or `policy = { prior = ... }`, with which the mechanism has to keep
         localized information privacy.
-
-        Raises:
-            SpecError: naming the key and what was expected.
         """
         keys, where = dict(self.keys), f"{self.path}.prior"
         policy = read_prior_policy(

@@ -186,9 +186,6 @@ def read_prior_policy(
 
     None if a `policy` is of another form. The arguments are those of `read_policy`, and the prior
     that of `read_shares`.
-
-    Raises:
-        SpecError: naming the key and what was expected.
     """
     if not isinstance(raw, dict) or "prior" not in raw:
         return None

@@ -174,11 +174,7 @@ def epoch_offset(secret: bytes, fingerprint: bytes, windows: int) -> int:
 
 
 def read_hold(raw: object, path: str, mechanism: Mechanism) -> Hold | None:
-    """Return the `hold` of a collection, or None if the key is absent.
-
-    Raises:
-        SpecError: naming the key and what was expected.
-    """
+    """Return the `hold` of a collection, or None if the key is absent."""
     if raw is None:
         return None
     key = f"{path}.hold"

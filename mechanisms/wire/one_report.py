@@ -101,11 +101,7 @@ def token_numbers(tokens: Tokens) -> NDArray[np.uint64]:
 
 
 def read_one_report(mapping: Mapping[str, object], path: str) -> OneReport | None:
-    """Return the rule of a collection's table; None if `one_report` is absent or false.
-
-    Raises:
-        SpecError: naming the key and what was expected.
-    """
+    """Return the rule of a collection's table; None if `one_report` is absent or false."""
     raw = mapping.get("one_report", False)
     if not isinstance(raw, bool):
         raise SpecError(f"{path}.one_report", f"true or false, got {describe(raw)}")

@@ -54,11 +54,7 @@ class StepMechanism(Mechanism):
 
     @classmethod
     def check_shape(cls, shape: tuple[int, ...], path: str) -> None:
-        """Refuse domains that are too large; by default no domain is.
-
-        Raises:
-            SpecError: naming the path and the reason.
-        """
+        """Refuse domains that are too large; by default no domain is."""
 
     @classmethod
     def configure(cls, settings: Settings) -> Self:

@@ -219,11 +219,7 @@ class _Levels:
 
 
 def read_prior(raw: object, path: str) -> Prior:
-    """Return the prior of a configuration: a number, or a table `{ levels = 64 }`.
-
-    Raises:
-        SpecError: naming the key and what was expected.
-    """
+    """Return the prior of a configuration: a number, or a table `{ levels = 64 }`."""
     if isinstance(raw, dict):
         levels = check_keys(raw, frozenset({"levels"}), path).get("levels")
         if not is_whole(levels):
@@ -241,11 +237,7 @@ def read_prior(raw: object, path: str) -> Prior:
 
 
 def read_epsilons(raw: object, path: str) -> tuple[float, ...]:
-    """Return the budgets to choose from: one number, or a list of different ones.
-
-    Raises:
-        SpecError: naming the entry.
-    """
+    """Return the budgets to choose from: one number, or a list of different ones."""
     if not isinstance(raw, list):
         return (read_epsilon(raw, path),)
     if not raw:

@@ -293,11 +293,7 @@ class MatrixSettings:
 
 
 def read_matrix_settings(settings: Settings) -> MatrixSettings:
-    """Return the keys of a `matrix` collection.
-
-    Raises:
-        SpecError: naming the first invalid key and what was expected.
-    """
+    """Return the keys of a `matrix` collection."""
     size = settings.domain.size
     if size > MAX_VALUES:
         raise SpecError(f"{settings.path}.domain", f"at most {MAX_VALUES} values, got {size}")

@@ -116,9 +116,6 @@ def read_workload(raw: object, extents: Sequence[int], path: str, *, boxes: bool
 
     In one dimension a range is `[first, last]`, in several a list of such pairs, one for each of
     `extents`. Places count from 0, and both ends are included.
-
-    Raises:
-        SpecError: naming the first invalid entry.
     """
     *first, last = (f'"{name}"' for name in NAMES)
     names = f"{', '.join(first)} or {last}"
