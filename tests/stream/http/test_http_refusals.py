@@ -48,7 +48,7 @@ async def test_numbers_of_any_length_are_read_or_refused(client: Client) -> None
         ("confidence=nan", "confidence: expected a number above 0 and below 1"),
         (
             "project=convex",
-            "project: expected one of none, ordered, simplex, blocks, power, likelihood",
+            "project: expected one of none, ordered, simplex, blocks, likelihood",
         ),
         ("top=1&top=2", "top: expected once, got 2 times"),
         ("limit=3", "limit: unknown parameter; expected one of start, end, attribute, top"),
