@@ -8,14 +8,21 @@ evenly, and so are all topics together: three workers of one collection with fou
 import asyncio
 import struct
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from aiokafka import TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberMetadata
-from aiokafka.errors import GroupCoordinatorNotAvailableError, KafkaError
+from aiokafka.errors import (
+    ClusterAuthorizationFailedError,
+    GroupCoordinatorNotAvailableError,
+    KafkaError,
+)
+from aiokafka.protocol.admin import DescribeAclsRequest
 
+from ldpstream.agents.broker.patches.admin_requests import send_request
 from ldpstream.agents.config.worker import is_group
 
 _DELAYS_SECONDS: Final = (0.0, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
@@ -23,6 +30,10 @@ _DELAYS_SECONDS: Final = (0.0, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 FAUST_PROTOCOL: Final = "consumer", "faust"
 """Type and name of the protocol by which Faust's members share partitions."""
 Partition = tuple[str, int]
+
+_COMMIT_MARK: Final = "ldpstream "
+_ANY, _ACLS_OF_GROUP = 1, 3
+"""Numbers of Kafka's protocol."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +79,84 @@ async def describe_group(admin: AIOKafkaAdminClient, group_id: str) -> GroupStat
     return GroupState(members, *named) if len(groups) == 1 else GroupState(members)
 
 
+@dataclass(frozen=True)
+class TopicReader:
+    """A consumer group that reads a topic, or has read it."""
+
+    group_id: str
+    topic: str
+    members: int
+    """How many read it now, as far as the broker says."""
+    protocol: str
+    """How they share the partitions; empty if nobody does, or the broker does not say."""
+    changelog: str
+    """Where workers of the group keep their state; empty for other software, and for workers that
+    have not counted anything or whose broker does not keep it (the embedded one)."""
+
+
+def commit_metadata(changelog: str) -> str:
+    """Return what workers write beside the offsets that they commit: where their state is."""
+    return _COMMIT_MARK + changelog
+
+
+async def may_list_groups(admin: AIOKafkaAdminClient) -> bool:
+    """Return whether the broker lists all groups to this login; else it leaves some out.
+
+    The check is a request that needs the same permission, and is refused without it.
+    """
+    request = DescribeAclsRequest(
+        resource_type=_ACLS_OF_GROUP,
+        resource_name="ldpstream",
+        resource_pattern_type_filter=_ANY,
+        principal="User:ldpstream",
+        host="*",
+        operation=_ANY,
+        permission_type=_ANY,
+    )
+    try:
+        response = await send_request(admin, request)
+    except KafkaError:
+        return True
+    return bool(response.error_code != ClusterAuthorizationFailedError.errno)
+
+
+async def topic_readers(
+    admin: AIOKafkaAdminClient, topics: Mapping[str, int]
+) -> Sequence[TopicReader]:
+    """Return the groups that read any topic, or have committed offsets in it.
+
+    `topics` has numbers of partitions by topic.
+
+    Raises:
+        KafkaError: if the broker does not list groups.
+    """
+    listed = await admin.list_consumer_groups()
+    groups = sorted(str(group[0]) for group in listed)
+    readers = await asyncio.gather(*(_readers(admin, group_id, topics) for group_id in groups))
+    return [reader for of_group in readers for reader in of_group]
+
+
+async def _readers(
+    admin: AIOKafkaAdminClient, group_id: str, topics: Mapping[str, int]
+) -> list[TopicReader]:
+    group = await describe_group(admin, group_id)
+    # Named, since the embedded broker sends what cannot be read where all are requested.
+    partitions = [TopicPartition(t, p) for t, number in topics.items() for p in range(number)]
+    try:
+        offsets = await admin.list_consumer_group_offsets(group_id, partitions=partitions)
+    except KafkaError:
+        offsets = {}
+    readers = []
+    for topic in topics:
+        commits = [c for at, c in offsets.items() if at.topic == topic and c.offset >= 0]
+        members = sum(topic in (_subscription(metadata) or ()) for metadata in group.members)
+        if commits or members:
+            changelogs = [c.metadata for c in commits if c.metadata.startswith(_COMMIT_MARK)]
+            changelog = max(changelogs, default="").removeprefix(_COMMIT_MARK)
+            readers.append(TopicReader(group_id, topic, members, group.protocol, changelog))
+    return readers
+
+
 async def has_coordinator(admin: AIOKafkaAdminClient, group_id: str) -> bool:
     """Return whether a broker coordinates a group, as far as the broker says.
 
@@ -97,13 +186,19 @@ async def count_members(
 
 
 def _may_read(metadata: bytes, topic: str) -> bool:
-    """Return whether a member's metadata names a topic; the broker has none while members join."""
+    topics = _subscription(metadata)
+    return topics is None or topic in topics
+
+
+def _subscription(metadata: bytes) -> Collection[str] | None:
+    """Return the topics in a member's metadata; the broker has none while members join."""
     if not metadata:
-        return True
+        return None
     try:
-        return topic in ConsumerProtocolMemberMetadata.decode(metadata).subscription
+        topics: Collection[str] = ConsumerProtocolMemberMetadata.decode(metadata).subscription
     except (ValueError, struct.error):
-        return True
+        return None
+    return topics
 
 
 async def count_workers(admin: AIOKafkaAdminClient, worker_id: str) -> int:

@@ -305,8 +305,8 @@ def check(config_file: str, shard: Shard) -> None:
     """Check the configuration, the broker, the topics, and the permissions on them.
 
     Changes nothing. Exit 1 if anything would keep a worker from running. Warns about budgets so
-    large that they protect in name only, and about intervals with so many bins that their estimates
-    are noise.
+    large that they protect in name only, about intervals with so many bins that their estimates
+    are noise, and about workers of another group that count the same topics.
     """
     config = load_shard(config_file, shard).of_shard(shard)
     # Imported late: the Kafka clients take three times as long to load as the configuration.

@@ -14,7 +14,9 @@ from typing import Final, Protocol
 from aiokafka import TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
+from aiokafka.structs import OffsetAndMetadata
 
+from ldpstream.agents.broker.groups import commit_metadata
 from ldpstream.agents.broker.health import BrokerWatch, GroupWatch
 from ldpstream.agents.broker.producer import LastingProducer
 from ldpstream.agents.broker.refusals import describe_refused_member
@@ -61,7 +63,7 @@ class Group(Protocol):
     def session_ms(self) -> int:
         """How long a silent member keeps its partitions."""
 
-    async def commit(self, offsets: Mapping[TopicPartition, int]) -> bool:
+    async def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> bool:
         """Commit how far partitions have been counted; return False if that failed."""
 
     def silence(self, partitions: AbstractSet[TopicPartition]) -> None:
@@ -172,17 +174,18 @@ class OffsetCommitter:
     """Commits to the group, every second, up to where assigned partitions are decided.
 
     This is only for tools that watch the group: a lost commit causes nothing but an apparent lag.
+    Each names the changelog, so that `ldpstream check` of another deployment can tell of it.
     """
 
     def __init__(self, group: Group, engines: Sequence[Engine]) -> None:
         self.assigned: AbstractSet[TopicPartition] = frozenset()
         self._group = group
         self._engines = engines
-        self._committed: Mapping[TopicPartition, int] = {}
+        self._committed: Mapping[TopicPartition, OffsetAndMetadata] = {}
 
     async def commit(self) -> None:
         """Commit what has been decided since the last commit, or could not be committed then."""
-        decided: dict[TopicPartition, int] = {}
+        decided: dict[TopicPartition, OffsetAndMetadata] = {}
         for engine in self._engines:
             with isolate_errors(engine.fail):
                 decided |= self._decided_offsets(engine)
@@ -190,14 +193,14 @@ class OffsetCommitter:
         if new and await self._group.commit(new):
             self._committed = decided
 
-    def _decided_offsets(self, engine: Engine) -> dict[TopicPartition, int]:
+    def _decided_offsets(self, engine: Engine) -> dict[TopicPartition, OffsetAndMetadata]:
         if not engine.settled:  # An unloaded partition may belong to another topic of this name.
             return {}
+        topics = engine.config.topics
         return {
-            partition: replica.head.next
+            partition: OffsetAndMetadata(replica.head.next, commit_metadata(topics.changelog))
             for replica in engine.replicas
-            if (partition := TopicPartition(engine.config.topics.source, replica.partition))
-            in self.assigned
+            if (partition := TopicPartition(topics.source, replica.partition)) in self.assigned
             and replica.head is not None
         }
 

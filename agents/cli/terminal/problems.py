@@ -18,9 +18,12 @@ from aiokafka.errors import KafkaError, KafkaTimeoutError
 from ldpstream.agents.broker.clients import max_batch_bytes, replication_factor
 from ldpstream.agents.broker.groups import (
     FAUST_PROTOCOL,
+    TopicReader,
     count_workers,
     describe_group,
     has_coordinator,
+    may_list_groups,
+    topic_readers,
 )
 from ldpstream.agents.broker.metadata import (
     count_brokers,
@@ -45,6 +48,7 @@ from ldpstream.agents.cli.terminal.common import count
 from ldpstream.agents.cli.terminal.errors import Failed
 from ldpstream.agents.config import CollectionConfig, Config, KafkaConfig, WorkerConfig
 from ldpstream.agents.config.client_options import ClientOptionError, group_times
+from ldpstream.agents.config.worker import is_group
 from ldpstream.agents.edge.gateway_process import check_gateway
 from ldpstream.agents.engine.loading import differences
 from ldpstream.agents.state.encoding import split_state
@@ -103,6 +107,7 @@ async def _check(config: Config) -> list[str]:
         for name, collection in config.collections.items():
             missing[name], wrong = await _check_collection(admin, collection, config.kafka)
             problems += wrong
+        await _tell_of_readers(admin, config, missing)
         problems += await _check_addresses(admin, config.worker)
         problems += await missing_on_group(admin, config.group)
         problems += await _check_group(admin, config)
@@ -189,6 +194,53 @@ async def _check_group(admin: AIOKafkaAdminClient, config: Config) -> list[str]:
             f"the broker's {_MOST_MEMBERS} allows: another worker gets no partitions"
         )
     return problems
+
+
+async def _tell_of_readers(
+    admin: AIOKafkaAdminClient, config: Config, missing: Mapping[str, Sequence[str]]
+) -> None:
+    """Say who else reads the sources: workers of another deployment would count all again."""
+    collections = {
+        collection.topics.source: collection
+        for name, collection in config.collections.items()
+        if collection.topics.source not in missing[name]
+    }
+    if not collections:
+        return
+    partitions = {source: collection.partitions for source, collection in collections.items()}
+    try:
+        readers, complete = await topic_readers(admin, partitions), await may_list_groups(admin)
+    except KafkaError:
+        readers, complete = [], False
+    if not complete:
+        click.echo(
+            "groups: note: whether others read the sources was not looked at: this login may not "
+            "list them (Describe on the cluster)"
+        )
+    for reader in readers:
+        own = is_group(reader.group_id, config.worker.id)
+        changelog = collections[reader.topic].topics.changelog
+        if reader.changelog != changelog and not (own and not reader.changelog):
+            click.echo(f"{reader.topic}: {_describe_reader(reader, own=own)}")
+
+
+def _describe_reader(reader: TopicReader, *, own: bool) -> str:
+    """Return what to say of a group whose state, if it has any, is not that of these workers."""
+    group, members = reader.group_id, count(reader.members, "member")
+    if not reader.changelog:
+        software = {
+            "": "the broker does not say what software it is",
+            FAUST_PROTOCOL[1]: "a Faust app, or workers that have counted nothing yet",
+        }.get(reader.protocol, "other software")
+        return f"note: group {group}, {members}, reads it too: {software}"
+    counted = "in one of both states" if own else "in both"
+    remedy = "stop the others" if own else "stop the others, and delete their group"
+    return (
+        f"warning: other workers count it too, in group {group} ({members}, as far as the broker "
+        f"says), with their state in {reader.changelog}: every report counts {counted}, and "
+        "`minimum` holds only for the answers of one. To share the work, give all the same "
+        f"worker.id and the collection the same name; or {remedy}"
+    )
 
 
 async def _check_addresses(admin: AIOKafkaAdminClient, worker: WorkerConfig) -> list[str]:

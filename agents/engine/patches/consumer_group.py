@@ -16,6 +16,7 @@ from typing import Any, Final, cast
 import faust
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import IllegalStateError, KafkaError
+from aiokafka.structs import OffsetAndMetadata
 from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread, Consumer
 
 from ldpstream.agents.broker.patches.joining_members import is_joining
@@ -49,7 +50,7 @@ class FaustGroup:
         """How long a silent member keeps its partitions."""
         return round(self._app.conf.broker_session_timeout * 1000)
 
-    async def commit(self, offsets: Mapping[TopicPartition, int]) -> bool:
+    async def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> bool:
         """Commit next offsets to show the group's progress; return whether that succeeded.
 
         Commits every offset or, on any error, none. Only Faust reads them back, to decide where its
@@ -152,7 +153,9 @@ async def _leave(consumer: AIOKafkaConsumer) -> bool:
     return True
 
 
-async def _commit(consumer: AIOKafkaConsumer, offsets: Mapping[TopicPartition, int]) -> bool:
+async def _commit(
+    consumer: AIOKafkaConsumer, offsets: Mapping[TopicPartition, OffsetAndMetadata]
+) -> bool:
     if is_joining(coordinator_of(consumer)):
         return False
     try:

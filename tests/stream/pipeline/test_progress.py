@@ -8,6 +8,7 @@ from typing import Any, cast
 import faust
 import pytest
 from aiokafka import TopicPartition
+from aiokafka.structs import OffsetAndMetadata
 
 from ldpstream.agents.engine.isolation import isolate_errors
 from ldpstream.agents.engine.patches.consumer_group import FaustGroup
@@ -24,9 +25,9 @@ class Group:
         self.takes = True
         self.offsets: dict[TopicPartition, int] = {}
 
-    async def commit(self, offsets: Mapping[TopicPartition, int]) -> bool:
+    async def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> bool:
         if self.takes:
-            self.offsets |= offsets
+            self.offsets |= {at: commit.offset for at, commit in offsets.items()}
         return self.takes
 
     def silence(self, partitions: object) -> None: ...
@@ -106,8 +107,8 @@ async def test_a_partition_that_the_client_has_lost_is_committed_later() -> None
     kept, lost = (TopicPartition("city.reports", partition) for partition in range(2))
     assigned, committed = {kept, lost}, dict[TopicPartition, int]()
 
-    async def commit(offsets: Mapping[TopicPartition, int]) -> None:
-        committed.update(offsets)
+    async def commit(offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+        committed.update({at: commit.offset for at, commit in offsets.items()})
 
     async def call_thread(function: Callable[..., Any], *arguments: Any) -> Any:
         return await function(*arguments)
