@@ -16,7 +16,7 @@ from ldpstream.estimators.bounds.e_values import (
     use_e_values,
     with_e_values,
 )
-from ldpstream.estimators.bounds.options import FALLBACK, OptionKeywords, Options
+from ldpstream.estimators.bounds.options import BY_LIKELIHOOD, OptionKeywords, Options
 from ldpstream.estimators.bounds.types import Coins, Distinct, Estimate, Limits, Noise, Sums
 from ldpstream.estimators.likelihood.line import Line
 from ldpstream.estimators.likelihood.profile import with_likelihood
@@ -83,7 +83,7 @@ def estimate_values(
         )
         tallies = [Tally.of(h, statistic) for h in decoded_values]
         estimate = with_e_values(estimate, sums, chosen, places.tolist(), tallies)
-    if chosen.method in FALLBACK:
+    if chosen.method == BY_LIKELIHOOD:
         line, listed = (
             Line.of(mechanism, statistic),
             np.arange(many) if listed_values is None else listed_values,
@@ -234,7 +234,7 @@ def estimate_prepared(
         of_sets = tally_queries(of_sets, statistic, tallies)
     sums = query_sums(queries, statistic, of_sets, indicators=True)
     estimate = replace_bernstein(bound(sums, n, chosen), sums, chosen, tallies)
-    if chosen.method in FALLBACK:
+    if chosen.method == BY_LIKELIHOOD:
         line = Line.of(mechanism, statistic)
         estimate = with_likelihood(estimate, sums, line, chosen, sets, len(sets))
     return estimate

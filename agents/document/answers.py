@@ -252,9 +252,7 @@ class Collection(Part):
     method: str
     sharpest: int = Field(description="Reports at which anytime bounds are narrowest")
     project: Projection = Field(description="How shares are post-processed")
-    likelihood: bool = Field(
-        description="Whether project=likelihood and method=profile, profile-exact are offered"
-    )
+    likelihood: bool = Field(description="Whether method=profile is offered")
     top: int = Field(description="Length of the published list")
     quantiles: list[float] = Field(description="Published quantiles")
     ranges: list[str] = Field(description="Names of the published ranges")

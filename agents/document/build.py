@@ -20,7 +20,6 @@ from ldpstream.agents.config.query.options import EstimateOptions
 from ldpstream.agents.document.estimates import (
     Basis,
     Entry,
-    finite,
     list_values,
     range_estimates,
     value_estimates,
@@ -375,8 +374,6 @@ def _further_fields(
         fields["linear"] = linear_estimates(basis, projected)
     if options.areas:
         fields["areas"] = find_areas(basis)
-    if basis.fitted is not None:
-        fields["deviance"] = finite(basis.fitted.deviance)
     if options.method in ANYTIME:
         fields["sharpest"] = options.sharpest
     if isinstance(mechanism, Lip):

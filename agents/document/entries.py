@@ -149,7 +149,7 @@ class QuantileEstimate(Part):
     high: JsonValue = Field(description="Upper confidence bound, a label; null if undefined")
     bound: Method | None = Field(
         default=None,
-        description="profile or profile-exact, where low and high come from the likelihood; absent "
+        description="profile, where low and high come from the likelihood; absent "
         "where they come from the bounds of all prefixes",
     )
 

@@ -26,8 +26,6 @@ from ldpstream.estimators.estimate import (
     estimate_values,
     share_sums,
 )
-from ldpstream.estimators.likelihood.line import Line
-from ldpstream.estimators.likelihood.profile import Curve, curve
 from ldpstream.estimators.projection import (
     known_totals,
     project_blocks,
@@ -64,8 +62,7 @@ class Basis:
 
     Estimates are about `domain`, devices report values in `own`, and `given` maps these to indices
     in `domain`, int64; None if both are the same. `hidden`, bool `(k,)`, marks the values of merged
-    blocks, which have `merged_reports`; None without merged blocks. `fitted` is the curve by
-    likelihood, if it is asked for.
+    blocks, which have `merged_reports`; None without merged blocks.
     """
 
     mechanism: Mechanism
@@ -78,7 +75,6 @@ class Basis:
     given: Integers | None
     hidden: Bools | None
     merged_reports: int
-    fitted: Curve | None
 
     @classmethod
     def of(cls, spec: CollectionSpec, totals: WindowTotals, options: EstimateOptions) -> Self:
@@ -88,15 +84,13 @@ class Basis:
         if mechanism.marginal is not None:
             statistic = mechanism.marginal_statistic(statistic)
             mechanism, own = mechanism.marginal, domain
-        hidden, merged_reports, fitted = None, 0, None
+        hidden, merged_reports = None, 0
         if totals.merged is not None:
             decoder = mechanism.decoder
             groups = decoder.groups()
             assert groups is not None, "only mechanisms that disclose blocks merge them"
             hidden = totals.merged[groups]
             merged_reports = int(decoder.group_reports(statistic)[totals.merged].sum())
-        if options.project == "likelihood":
-            fitted = curve(Line.of(mechanism, statistic), options.confidence)
         return cls(
             mechanism,
             statistic,
@@ -108,7 +102,6 @@ class Basis:
             own.estimated_indices,
             hidden,
             merged_reports,
-            fitted,
         )
 
 
@@ -183,8 +176,6 @@ def all_values(basis: Basis, **keywords: Unpack[OptionKeywords]) -> Estimate:
 
 
 def _project(basis: Basis, shares: Floats) -> Floats | None:
-    if basis.fitted is not None:
-        return basis.fitted.shares
     if basis.options.project == "none":
         return None
     if basis.options.project == "ordered":

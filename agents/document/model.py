@@ -164,11 +164,6 @@ class EstimateDocument(Part):
         description="Only with a projection: how many of the shares lie outside their bounds, "
         "which are those of the unbiased estimate",
     )
-    deviance: Number = Field(
-        default=None,
-        description="Only with projection likelihood: twice the difference between the largest "
-        "log-likelihood and that of the shares",
-    )
     distribution: list[ValueEstimate] = Field(
         default=[], description="The largest shares, or the whole domain in its order"
     )

@@ -84,9 +84,9 @@ def _axis_prefixes(mechanism: Mechanism, domain: Domain, axis: int) -> Prefixes:
 
 
 def quantile_estimates(basis: Basis, projected: Floats | None) -> list[Entry]:
-    """Return the quantiles that were asked for, from shares of a likelihood or in order if asked.
+    """Return the quantiles that were asked for, from shares in order if these are asked for.
 
-    Without these they are those of the monotone cumulative curve.
+    Else they are those of the monotone cumulative curve.
     """
     shares, domain = basis.options.quantiles, basis.domain
     if basis.hidden is not None:
@@ -96,9 +96,7 @@ def quantile_estimates(basis: Basis, projected: Floats | None) -> list[Entry]:
         basis.mechanism, basis.statistic, basis.n, shares, prefixes=prefixes, **basis.keywords
     )
     values = quantiles.value
-    if basis.fitted is not None:
-        values = positions(basis.fitted.shares, shares)
-    elif basis.options.project == "ordered" and projected is not None:
+    if basis.options.project == "ordered" and projected is not None:
         values = np.clip(positions(projected, shares), quantiles.low, quantiles.high)
     rows = zip(quantiles.p, values, quantiles.low, quantiles.high, strict=True)
     named = {} if quantiles.form is None else {"bound": quantiles.form}

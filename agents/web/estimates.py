@@ -50,7 +50,7 @@ from ldpstream.agents.web.requests import (
     requested_format,
 )
 from ldpstream.estimators.bounds.likelihood_rule import MOST
-from ldpstream.estimators.bounds.options import FALLBACK
+from ldpstream.estimators.bounds.options import BY_LIKELIHOOD
 from ldpstream.mechanisms.base.errors import QueryError
 from ldpstream.mechanisms.domains.parse import Domain
 
@@ -178,7 +178,7 @@ def check_size(options: EstimateOptions, published: EstimateOptions, domain: Dom
             "quantile", f"a domain of at most {QUANTILE_VALUES_LIMIT} values, got {size}"
         )
     _check_work(len(options.ranges), len(options.linear), published, domain)
-    if options.method not in FALLBACK:
+    if options.method != BY_LIKELIHOOD:
         return
     queries = _by_likelihood(options, size)
     most = max(LIKELIHOOD_LIMIT // (100 + size), _by_likelihood(published, size))
@@ -207,7 +207,7 @@ def _check_work(ranges: int, linear: int, published: EstimateOptions, domain: Do
 
 def _by_likelihood(options: EstimateOptions, size: int) -> int:
     """Return how many shares and quantiles are bounded by likelihood."""
-    if options.method not in FALLBACK:
+    if options.method != BY_LIKELIHOOD:
         return 0
     listed = size if options.top is None else min(options.top, size)
     queries = len(options.ranges) + len(options.quantiles)

@@ -55,7 +55,7 @@ from ldpstream.agents.web.requests import (
     read_time,
     readable_collection,
 )
-from ldpstream.estimators.bounds.options import FALLBACK
+from ldpstream.estimators.bounds.options import BY_LIKELIHOOD
 from ldpstream.mechanisms.base.errors import QueryError
 from ldpstream.mechanisms.base.times import parse_time
 from ldpstream.mechanisms.domains.attributes import Pair
@@ -300,7 +300,7 @@ def _most_points(query: SeriesQuery, top: int, config: CollectionConfig) -> int:
     limits = [CELLS_LIMIT // (size * lines)]
     if options.quantiles:
         limits.append(QUANTILE_VALUES_LIMIT**2 // size**2)
-    if options.method in FALLBACK:
+    if options.method == BY_LIKELIHOOD:
         limits.append(LIKELIHOOD_LIMIT // ((100 + size) * lines))
     return max(1, min(limits))
 

@@ -4,7 +4,7 @@ Start times of applications in bins of 50 ms, point masses, pairs, spikes and pl
 `l1-geometric`. For each cell 200 seeded windows are drawn. The table says how often the bounds of
 the median, the 95th percentile and three shares hold the truth, of the population and of the
 respondents, and how wide they are compared with those of `padded`: for quantiles in bins, and as a
-multiple of 4 root mean square errors of the likelihood curve's quantile (at least one bin).
+multiple of 4 root mean square errors of the quantile (at least one bin).
 
 The p-quantile is any value x whose share of values up to x is at least p, and before x at most p.
 Exit status 1 where a coverage is below 0.94 by its 99.99% upper limit.
@@ -17,7 +17,7 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
-from typing import Final, cast
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +28,6 @@ from benchmarks.accuracy.simulate import Case, upper_limit
 from ldpstream.estimators.bounds.options import Method
 from ldpstream.estimators.bounds.types import Estimate
 from ldpstream.estimators.estimate import estimate_sets
-from ldpstream.estimators.likelihood.line import Line
-from ldpstream.estimators.likelihood.profile import curve
 from ldpstream.estimators.quantiles.prefixes import Prefixes
 from ldpstream.estimators.quantiles.quantiles import estimate_quantiles, positions
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
@@ -66,6 +64,7 @@ def plateau(size: int) -> Floats:
     return shares
 
 
+METHODS: Final[tuple[Method, Method]] = ("profile", "padded")
 DATA: Final[dict[str, Callable[[int], Floats]]] = {
     "start times": start_times,
     "point": atoms(1 / 3),
@@ -79,7 +78,7 @@ DATA: Final[dict[str, Callable[[int], Floats]]] = {
 class Window:
     """One window's bounds of all queries, `(2, q)`: by the method asked for, and by `padded`.
 
-    `middle` are the quantiles of the curve, `(q,)`; `profiled` counts the shares with likelihood
+    `middle` are the estimated quantiles, `(q,)`; `profiled` counts the shares with likelihood
     bounds.
     """
 
@@ -91,9 +90,7 @@ class Window:
     profiled: int
 
 
-def windows(
-    case: Case, repetitions: int, method: Method, sets: list[Integers]
-) -> tuple[Integers, list[Window]]:
+def windows(case: Case, repetitions: int, sets: list[Integers]) -> tuple[Integers, list[Window]]:
     """Return the users of each window, int64 `(repetitions, k)`, and its bounds."""
     seed = zlib.crc32(f"{case.name}/{case.n}".encode())
     mechanism = case.mechanism
@@ -107,21 +104,19 @@ def windows(
             estimate_quantiles(
                 *given, PROBABILITIES, prefixes=prefixes, method=one, estimand="population"
             )
-            for one in (method, "padded")
+            for one in METHODS
         )
-        smooth = curve(Line.of(mechanism, statistic), 0.95)
         by, plain = (
-            estimate_sets(*given, sets, method=one, estimand="population")
-            for one in (method, "padded")
+            estimate_sets(*given, sets, method=one, estimand="population") for one in METHODS
         )
         found.append(
             Window(
                 np.stack([asked.low, asked.high]),
                 np.stack([usual.low, usual.high]),
-                positions(smooth.shares, PROBABILITIES),
+                asked.value,
                 _ends(by),
                 _ends(plain),
-                int((by.form == method).sum()),
+                int((by.form == METHODS[0]).sum()),
             )
         )
     return counts, found
@@ -140,7 +135,7 @@ def holds(shares: Floats, ends: Floats) -> NDArray[np.bool_]:
     return inside
 
 
-def cell(name: str, size: int, epsilon: float, n: int, repetitions: int, method: Method) -> bool:
+def cell(name: str, size: int, epsilon: float, n: int, repetitions: int) -> bool:
     """Measure and print a cell; return whether all bounds hold."""
     shares = DATA[name](size)
     mechanism = L1Geometric(epsilon, (size,))
@@ -148,7 +143,7 @@ def cell(name: str, size: int, epsilon: float, n: int, repetitions: int, method:
     heaviest = int(shares.argmax())
     sets = [np.array([heaviest]), np.arange(heaviest + 1), np.arange(size // 4, size // 2)]
     began = time.process_time()
-    counts, found = windows(case, repetitions, method, sets)
+    counts, found = windows(case, repetitions, sets)
     each_ms = 1000.0 * (time.process_time() - began) / repetitions
     people = [row / n for row in counts]
     quantiles = np.array([holds(shares, one.quantiles) for one in found]).sum(axis=0)
@@ -198,10 +193,11 @@ def main() -> int:
     parser.add_argument("--sizes", nargs="+", type=int, default=[64, 256, 512])
     parser.add_argument("--epsilons", nargs="+", type=float, default=[0.1])
     parser.add_argument("--n", nargs="+", type=int, default=[2_500, 7_800, 31_250])
-    parser.add_argument("--method", choices=["profile", "profile-exact"], default="profile")
     asked = parser.parse_args()
-    print(f"{asked.repetitions} windows a cell, {asked.method}, 95%; of each quantile the coverage")
-    print("of the population and of respondents, width, padded's width, RMSE of the curve's, width")
+    print(f"{asked.repetitions} windows a cell, profile, 95%; of each quantile the coverage")
+    print(
+        "of the population and of respondents, width, padded's width, RMSE of the estimate's, width"
+    )
     print(
         "over 4 RMSE (at least a bin); of shares the lowest coverages, how many are profiled, and"
     )
@@ -209,7 +205,7 @@ def main() -> int:
     print(f"{'':33}{'median':37} {'p95':37}{'shares':34}ms")
     good = True
     for cell_of in product(asked.data, asked.sizes, asked.epsilons, asked.n):
-        good &= cell(*cell_of, asked.repetitions, cast("Method", asked.method))
+        good &= cell(*cell_of, asked.repetitions)
     return 0 if good else 1
 
 

@@ -5,11 +5,10 @@
 For 64 to 512 bins of 50 ms, 200 windows of a quarter of an hour at each of three sizes: `ldpstream
 send --times --replay` privatizes the numbers with `l1-geometric` (0.1 a bin) and produces them, a
 worker publishes the median and the 95th percentile of each window as it becomes final, with bounds
-of the population by `profile`, and answers queries over HTTP for the likelihood curve's (`project =
-"likelihood"`). A row says how often the bounds of the finals hold the truth, and how wide they are:
-compared with those of `padded`, and as a multiple of 4 root mean square errors of the curve's
-quantile (at least one bin). Exit status 1 if a final's n differs from the number of reports sent, a
-coverage is below 0.92 or a width above 2.
+of the population by `profile`. A row says how often the bounds of the finals hold the truth, and
+how wide they are: compared with those of `padded`, and as a multiple of 4 root mean square errors
+of the quantile (at least one bin). Exit status 1 if a final's n differs from the number of reports
+sent, a coverage is below 0.92 or a width above 2.
 """
 
 import argparse
@@ -100,7 +99,7 @@ def row(lab: Lab, worker: Worker, size: int, n: int, starts: list[int]) -> bool:
         f"&quantile={one}" for one in PROBABILITIES
     )
     spans = [f"{asked}&start={start}&end={start + QUARTER_MS}" for start in starts]
-    curve = np.array([quantiles(worker.get(f"{one}&project=likelihood"), "value") for one in spans])
+    middle = np.array([quantiles(one, "value") for one in published])
     plain = [worker.get(f"{one}&method=padded") for one in spans]
     ends, usual = (
         np.array([[quantiles(one, "low"), quantiles(one, "high")] for one in documents])
@@ -108,7 +107,7 @@ def row(lab: Lab, worker: Worker, size: int, n: int, starts: list[int]) -> bool:
     )
     covered = np.mean([holds(shares, one) for one in ends], axis=0)
     width, their_width = ((of[:, 1] - of[:, 0]).mean(axis=0) for of in (ends, usual))
-    error = np.sqrt(((curve - positions(shares, PROBABILITIES)) ** 2).mean(axis=0))
+    error = np.sqrt(((middle - positions(shares, PROBABILITIES)) ** 2).mean(axis=0))
     over = width / np.maximum(4.0 * error, 1.0)
     good = (
         counted == n * len(starts)

@@ -23,8 +23,6 @@ from benchmarks.accuracy.profiles import atoms, plateau, start_times
 from benchmarks.accuracy.repeated import draw
 from benchmarks.accuracy.simulate import Case, uniform, zipf
 from ldpstream.estimators.estimate import estimate_values
-from ldpstream.estimators.likelihood.line import Line
-from ldpstream.estimators.likelihood.profile import curve
 from ldpstream.estimators.projection import known_totals, project_blocks, project_simplex
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
@@ -147,8 +145,6 @@ def measure(case: Case, repetitions: int) -> dict[str, Errors]:
         done = {"none": estimate.value, "simplex": project_simplex(estimate.value)}
         if totals.size > 1:
             done["blocks"] = project_blocks(estimate.value, groups, totals)
-        if isinstance(mechanism, L1Geometric):
-            done["likelihood"] = curve(Line.of(mechanism, statistic), 0.95).shares
         for name, shares in done.items():
             off = shares - users / case.n
             over = float(sum_over_ranges(np.cumsum(off))) / (size * (size + 1) / 2)

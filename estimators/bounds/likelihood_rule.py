@@ -1,10 +1,10 @@
-"""The rule that decides which queries get bounds by likelihood under `profile`, `profile-exact`.
+"""The rule that decides which queries get bounds by likelihood under `profile`.
 
-It does not depend on the content of reports. Shares, and quantiles under `profile-exact`, get them
-if `z^2 max_x v(x) > n/4`, where v is the noise of one user: bounds of the unbiased estimate are
-then about as wide as the range of a share, and otherwise they are narrower than the likelihood's.
-Quantiles under `profile` always get them for the population, and for respondents if their noise
-exceeds the sampling error that a likelihood includes.
+It does not depend on the content of reports. Shares get them if `z^2 max_x v(x) > n/4`, where v is
+the noise of one user: bounds of the unbiased estimate are then about as wide as the range of a
+share, and otherwise they are narrower than the likelihood's. Quantiles always get them for the
+population, and for respondents if their noise exceeds the sampling error that a likelihood
+includes.
 """
 
 from typing import Final
@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.estimators.bounds.options import Options
+from ldpstream.estimators.bounds.options import BY_LIKELIHOOD, Options
 from ldpstream.estimators.bounds.two_valued import quantile
 from ldpstream.estimators.bounds.types import Sums
 from ldpstream.mechanisms.base.arrays import Bools
@@ -40,28 +40,23 @@ def uses_likelihood(options: Options) -> bool:
     """Return whether the method uses likelihood under these options.
 
     `profile` is calibrated for one number at a time, with reports of different devices. If these
-    are drawn from a finite number, or are the respondents themselves, it covers more.
-    `profile-exact` is proved for a population, and for all numbers together. Neither holds if
-    reports share their noise.
+    are drawn from a finite number, or are the respondents themselves, it covers more. It does not
+    hold if reports share their noise.
     """
-    factor = options.sampling.factor(options.estimand)
-    if options.sampling.noise > 1.0:
+    sampling = options.sampling
+    if sampling.noise > 1.0 or sampling.factor(options.estimand) > 1.0:
         return False
-    if options.method == "profile-exact":
-        return factor == 1.0
     calibrated = not options.simultaneous and threshold(options.confidence) is not None
-    return options.method == "profile" and calibrated and factor <= 1.0
+    return options.method == BY_LIKELIHOOD and calibrated
 
 
-def quantiles_use_likelihood(noise: float, n: int, options: Options) -> bool:
+def quantiles_use_likelihood(noise: float, options: Options) -> bool:
     """Return whether quantiles get bounds by likelihood.
 
     `noise` is the most that one user adds to any prefix.
     """
     if not uses_likelihood(options):
         return False
-    if options.method == "profile-exact":
-        return bool(quantile(1.0 - options.confidence) ** 2 * noise > n / 4.0)
     return options.sampling.factor(options.estimand) == 1.0 or noise >= _NOISY
 
 

@@ -18,7 +18,6 @@ query's weight among them. The second part changes in these cases:
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, TypedDict, get_args
 
@@ -49,15 +48,14 @@ class Sampling:
 
 ONE_REPORT_EACH: Final = Sampling()
 """Reports of different devices, which are an unknown part of all devices."""
-_Named = Literal["profile", "profile-exact", "normal", "bernstein", "anytime", "anytime-exact"]
+_Named = Literal["profile", "normal", "bernstein", "anytime", "anytime-exact"]
 
 Method = Literal["padded", "exact", _Named]
 """How bounds are computed.
 
 - `padded`: covers for every query with few reports or many; `bounded` picks the form.
 - `exact`: the same form if it is proved at every n, else an e-value's or Bernstein's bounds.
-- `profile`, `profile-exact`: by likelihood, calibrated or proved, if the mechanism has one and it
-  is narrower; else `padded` and `exact`.
+- `profile`: by likelihood, calibrated, if the mechanism has one and it is narrower; else `padded`.
 - `normal`: z times the plug-in standard error.
 - `bernstein`: empirical Bernstein bounds, at every n.
 - `anytime`: holds at every moment of a window at once, proved with a bound on the noise.
@@ -86,8 +84,8 @@ Form = Literal[
 ]
 """The kind of bound of a query (`bounded`)."""
 
-FALLBACK: Final[Mapping[Method, Method]] = {"profile": "padded", "profile-exact": "exact"}
-"""The methods by likelihood, each with the method for the queries that it does not bound."""
+BY_LIKELIHOOD: Final = "profile"
+"""The method by likelihood; queries that it does not bound are bounded as under `padded`."""
 
 UNCUT: Final = "normal"
 """The one method whose bounds are not cut to what shares can be."""

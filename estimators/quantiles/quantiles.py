@@ -8,7 +8,13 @@ import numpy as np
 import scipy
 
 from ldpstream.estimators.bounds.likelihood_rule import quantiles_use_likelihood
-from ldpstream.estimators.bounds.options import ANYTIME, FALLBACK, Method, OptionKeywords, Options
+from ldpstream.estimators.bounds.options import (
+    ANYTIME,
+    BY_LIKELIHOOD,
+    Method,
+    OptionKeywords,
+    Options,
+)
 from ldpstream.estimators.bounds.types import Estimate
 from ldpstream.estimators.likelihood.line import Line
 from ldpstream.estimators.likelihood.profile import Profile
@@ -49,8 +55,7 @@ def estimate_quantiles(
     number of quantiles, also post-selected ones; they do not depend on which quantiles are
     requested. Without it, the bounds of each quantile hold by themselves. Anytime bounds on the
     respondents' quantiles always use simultaneous ones: the quantile moves as more devices report,
-    so that any prefix may come to decide it. Bounds by `profile` hold for each quantile by itself,
-    those by `profile-exact` for all together.
+    so that any prefix may come to decide it. Bounds by `profile` hold for each quantile by itself.
 
     Raises:
         ValueError: if a probability is not in (0, 1), the statistic does not count n reports, or an
@@ -61,13 +66,13 @@ def estimate_quantiles(
     if chosen.method in ANYTIME and chosen.estimand == "respondents":
         options["simultaneous"] = True
     interval = invert(prepared.estimate(statistic, n, **options), probabilities)
-    if chosen.method not in FALLBACK:
+    if chosen.method != BY_LIKELIHOOD:
         return interval
     line = Line.of(mechanism, statistic)
     noise = float(prepared.prepared.worst_noise.max())
-    if n == 0 or not quantiles_use_likelihood(noise, n, chosen):
+    if n == 0 or not quantiles_use_likelihood(noise, chosen):
         return interval
-    profile = Profile.of(line, chosen.method, chosen.confidence)
+    profile = Profile.of(line, chosen.confidence)
     ends = np.array(
         [profile.position(p, prepared.positions) for p in interval.p.tolist()], dtype=np.float64
     )

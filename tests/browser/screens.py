@@ -122,8 +122,6 @@ async def _write_screen(
     await page.clock.set_fixed_time(now)
     for collection, view in views:
         await open_view(page, url, collection, view, "&window=")
-        if collection == "starts":
-            await page.locator("#likelihood-quantile-rows tbody tr").last.wait_for()
         await page.wait_for_timeout(300)
         await page.screenshot(path=folder / f"{screen}-{collection}-{view}.png", full_page=whole)
     await context.close()

@@ -86,13 +86,6 @@ async def test_all_panels_of_a_view_share_the_cursor(page: Page, url: str) -> No
     assert await page.locator("#time-charts .cursor i").count() == 2
     await page.emulate_media(color_scheme="dark")
     assert await page.locator("#time-charts .cursor:visible").count() == 3
-    await open_view(page, url, "ages", "cumulative", "&window=")
-    await expect(page.locator("#likelihood-chart canvas")).to_be_visible()
-    await page.focus("#likelihood-chart")
-    for _ in range(3):
-        await page.keyboard.press("ArrowRight")
-    assert await page.locator(".cursor:visible").count() == 2
-    await expect(page.locator("#tip")).to_contain_text(", likelihood curve")
 
 
 async def test_the_numbers_of_the_tooltip_are_those_of_the_api(page: Page, url: str) -> None:

@@ -10,7 +10,6 @@ from ldpstream.agents.config.query.capabilities import check_support
 from ldpstream.agents.config.query.options import EstimateOptions
 from ldpstream.agents.config.query.queries import parse_range
 from ldpstream.agents.state.context import WindowTotals
-from ldpstream.estimators.bounds.options import Method
 from ldpstream.mechanisms.base.errors import QueryError
 from tests.exact.enumeration import counted
 from tests.property import documents
@@ -33,41 +32,14 @@ def answer(config: CollectionConfig, given: WindowTotals, **more: Any) -> dict[s
     return documents.answer(config, given, **{**asked, **more})
 
 
-@pytest.mark.parametrize("table", [STARTS, WEIGHTED, PUBLIC], ids=["line", "private", "public"])
-def test_ranges_and_quantiles_are_those_of_the_likelihoods_curve(table: dict[str, Any]):
-    config = collection(table)
-    document = answer(config, totals(config, 3_000), project="likelihood", method="profile")
-    shares = np.array([entry["share"] for entry in document["distribution"]])
-    assert shares.min() >= 0.0
-    assert shares.sum() == pytest.approx(1.0)
-    assert (document["projection"], document["method"]) == ("likelihood", "profile")
-    assert 0.0 <= document["deviance"] <= 3.8415
-    first, last = (entry["share"] for entry in document["ranges"])
-    assert (first, last) == pytest.approx((shares[:6].sum(), shares[6:].sum()))
-    domain = config.spec.domain.estimated
-    labels = [domain.label(value) for value in range(domain.size)]
-    for quantile in document["quantiles"]:
-        assert quantile["bound"] == "profile"
-        place = int(np.searchsorted(shares.cumsum(), quantile["p"]))
-        assert labels.index(quantile["value"]) == place
-        low, high = (labels.index(quantile[end]) for end in ("low", "high"))
-        assert low <= place <= high
-    for entry in document["distribution"] + document["ranges"]:
-        assert entry["se"] > 0.0
-        assert entry["influence"] > 0.0
-        assert 0.0 <= entry["low"] <= entry["high"] <= 1.0
-
-
 @pytest.mark.grid
 @pytest.mark.parametrize("table", [STARTS, WEIGHTED, PUBLIC], ids=["line", "private", "public"])
-@pytest.mark.parametrize("method", ["profile", "profile-exact"])
-def test_profiles_leave_the_unbiased_numbers(table: dict[str, Any], method: Any):
+def test_profiles_leave_the_unbiased_numbers(table: dict[str, Any]):
     config = collection(table)
     given = totals(config, 800)
     document, plain = (
-        answer(config, given, method=one, estimand="population") for one in (method, "padded")
+        answer(config, given, method=one, estimand="population") for one in ("profile", "padded")
     )
-    assert "deviance" not in document
     named = False
     for one, other in zip(
         document["distribution"] + document["ranges"],
@@ -78,10 +50,10 @@ def test_profiles_leave_the_unbiased_numbers(table: dict[str, Any], method: Any)
             **other, "low": 0, "high": 0, "bound": 0, "forged": 0, "weight": 0
         }  # fmt: skip
         assert 0.0 <= one["low"] <= one["high"] <= 1.0
-        named |= one["bound"] == method
+        named |= one["bound"] == "profile"
     assert named == (table is STARTS)
     if table is STARTS:
-        assert [one["bound"] for one in document["quantiles"]] == [method] * 3
+        assert [one["bound"] for one in document["quantiles"]] == ["profile"] * 3
     assert [one["p"] for one in document["quantiles"]] == [0.1, 0.5, 0.95]
     assert all("bound" not in one for one in plain["quantiles"])
 
@@ -97,19 +69,15 @@ def test_weights_are_bounded_as_without_likelihood():
 
 @pytest.mark.grid
 @pytest.mark.parametrize("n", [0, 1, 2, 4])
-@pytest.mark.parametrize("method", ["profile", "profile-exact"])
 @pytest.mark.parametrize("estimand", ["respondents", "population", "active"])
-def test_few_reports_have_wide_bounds(n: int, method: Any, estimand: Any):
+def test_few_reports_have_wide_bounds(n: int, estimand: Any):
     config = collection(STARTS)
-    more = {"method": method, "estimand": estimand, "project": "likelihood"}
-    document = answer(config, totals(config, n), **more)
+    document = answer(config, totals(config, n), method="profile", estimand=estimand)
     ends = [one[end] for one in document["quantiles"] for end in ("low", "value", "high")]
     if n == 0:
         assert ends == [None] * 9
-        assert document["deviance"] is None
     else:
         assert None not in ends
-        assert document["deviance"] <= 3.8415
         assert all(one["low"] == 0.0 for one in document["ranges"] if one["low"] is not None)
 
 
@@ -130,7 +98,6 @@ def test_a_population_is_not_profiled_where_devices_report_several_times():
         assert ("bound" in document["quantiles"][0]) == profiled
 
 
-@pytest.mark.parametrize("method", ["profile", "profile-exact"])
 @pytest.mark.parametrize(
     "table",
     [
@@ -145,27 +112,16 @@ def test_a_population_is_not_profiled_where_devices_report_several_times():
     ],
     ids=["hadamard", "response", "geometry", "subset", "bits", "tree", "grid", "many"],
 )
-def test_mechanisms_without_a_likelihood_are_refused_by_name(table: dict[str, Any], method: Method):
-    instead = "padded" if method == "profile" else "exact"
+def test_mechanisms_without_a_likelihood_are_refused_by_name(table: dict[str, Any]):
     said = (
-        f"expected {instead} or another, got {method}, which is for l1-geometric in one dimension "
+        "expected padded or another, got profile, which is for l1-geometric in one dimension "
         f"of 2 to 1,024 values: this is {table['mechanism']} with "
     )
     with pytest.raises(ConfigError, match=f"collection.c.method: {said}"):
-        collection(table, method=method)
+        collection(table, method="profile")
     spec = collection(table).spec
     with pytest.raises(QueryError, match=f"method: {said}"):
-        check_support(EstimateOptions(method=method), spec)
-    better = "simplex" if "grid" in table["domain"] else "ordered"
-    with pytest.raises(QueryError, match=f"project: expected {better} or another, got likeli"):
-        check_support(EstimateOptions(project="likelihood"), spec)
-
-
-def test_normal_bounds_do_not_go_with_a_curve():
-    config = collection(STARTS)
-    with pytest.raises(QueryError, match="method: expected profile or another with project = li"):
-        check_support(EstimateOptions(project="likelihood", method="normal"), config.spec)
-    check_support(EstimateOptions(method="normal"), config.spec)
+        check_support(EstimateOptions(method="profile"), spec)
 
 
 def test_profiles_find_a_point_among_noise():

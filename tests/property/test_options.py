@@ -99,7 +99,7 @@ def test_configured_and_written_ranges_agree_with_the_domain(sizes: list[int], d
         (
             Size(10),
             {"project": ["x"]},
-            "project: expected one of none, ordered, simplex, blocks, likelihood, got x",
+            "project: expected one of none, ordered, simplex, blocks, got x",
         ),
     ],
 )

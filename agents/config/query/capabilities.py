@@ -13,7 +13,7 @@ from ldpstream.agents.config.query.options import (
     Setting,
 )
 from ldpstream.agents.config.query.queries import BoxRequest, name_block
-from ldpstream.estimators.bounds.options import ANYTIME, FALLBACK
+from ldpstream.estimators.bounds.options import ANYTIME, BY_LIKELIHOOD
 from ldpstream.estimators.likelihood.mechanisms import SUPPORTED, has_likelihood
 from ldpstream.estimators.queries import indicator
 from ldpstream.mechanisms.base.errors import QueryError
@@ -130,7 +130,6 @@ def check_support(options: EstimateOptions, spec: CollectionSpec) -> None:
         return
     if _values_alone(spec).partial:
         _check_answered(options, spec)
-    distribution = "ordered" if _is_ordered(spec) else "simplex"
     if options.project == "ordered" and not _is_ordered(spec):
         raise QueryError(
             "project",
@@ -141,24 +140,12 @@ def check_support(options: EstimateOptions, spec: CollectionSpec) -> None:
         raise QueryError(
             "areas", "a mechanism with one report distribution for each value; ask for top=all"
         )
-    needs = {"project": options.project == "likelihood", "method": options.method in FALLBACK}
-    instead = {
-        "project": distribution,
-        "method": "padded" if options.method == "profile" else "exact",
-    }
-    if any(needs.values()) and not supports_likelihood(spec):
-        word = next(word for word, needed in needs.items() if needed)
+    if options.method == BY_LIKELIHOOD and not supports_likelihood(spec):
         mechanism = _values_alone(spec)
         raise QueryError(
-            word,
-            f"{instead[word]} or another, got {getattr(options, word)}, which is for {SUPPORTED}: "
-            f"this is {mechanism.id} with {mechanism.size:,} values",
-        )
-    if needs["project"] and options.method == "normal":
-        raise QueryError(
             "method",
-            "profile or another with project = likelihood, got normal, whose bounds hold only for "
-            "the unbiased estimate",
+            f"padded or another, got {options.method}, which is for {SUPPORTED}: this is "
+            f"{mechanism.id} with {mechanism.size:,} values",
         )
 
 

@@ -46,11 +46,10 @@ QUERIES_LIMIT: Final = 100
 """The most ranges, quantiles and linear queries, of each kind, in one request."""
 TOP_LIMIT: Final = 1_000
 
-Projection = Literal["none", "ordered", "simplex", "blocks", "likelihood"]
+Projection = Literal["none", "ordered", "simplex", "blocks"]
 """`ordered`: shares that agree with the order of values, from a tree down, or of the monotone
 cumulative curve of one dimension. `simplex`: the nearest distribution. `blocks`: the same, keeping
-each disclosed total. `likelihood`: the smoothest distribution that the reports do not contradict,
-where there is a likelihood."""
+each disclosed total."""
 Time = Annotated[str, Field(max_length=40)] | int
 _Many = Field(max_length=QUERIES_LIMIT)
 
@@ -240,8 +239,7 @@ class EstimateRequest(RequestModel):
     project: Annotated[Projection | None, choice(Projection)] = Field(
         default=None,
         description="Post-process shares into a distribution, slightly biased; ordered: for "
-        "ordered values, the default with tree; none: unbiased; blocks: keep each disclosed total; "
-        "likelihood: for l1-geometric in one dimension",
+        "ordered values, the default with tree; none: unbiased; blocks: keep each disclosed total",
     )
 
 

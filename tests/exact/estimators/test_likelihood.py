@@ -2,7 +2,6 @@
 
 from functools import cache
 from itertools import product
-from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +9,7 @@ from numpy.typing import NDArray
 
 from ldpstream.estimators.likelihood import solver
 from ldpstream.estimators.likelihood.line import Line
-from ldpstream.estimators.likelihood.profile import Profile, curve, halves
+from ldpstream.estimators.likelihood.profile import Profile
 from ldpstream.estimators.likelihood.solver import maximise
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 
@@ -103,7 +102,7 @@ def test_bounds_hold_all_shares_that_the_reports_do_not_contradict(
 ):
     line, every = line_of(epsilon, counts), on_grid(epsilon, counts)
     inside = np.isin(np.arange(4), members)
-    profile = Profile.calibrated(line, 0.95)
+    profile = Profile.of(line, 0.95)
     low, high = profile.share(inside)
     share = grid()[:, inside].sum(axis=1)
     good = share[2.0 * (profile.best.value - every) <= 20.0]
@@ -126,7 +125,7 @@ def test_quantiles_hold_all_that_the_reports_do_not_contradict(
     epsilon: float, counts: tuple[int, ...], q: float
 ):
     line, every = line_of(epsilon, counts), on_grid(epsilon, counts)
-    profile = Profile.calibrated(line, 0.95)
+    profile = Profile.of(line, 0.95)
     low, high = profile.position(q, np.arange(4))
     good = 2.0 * (profile.best.value - every) <= 3.84
     cumulative = grid().cumsum(axis=1)[good] + 1e-9
@@ -137,22 +136,21 @@ def test_quantiles_hold_all_that_the_reports_do_not_contradict(
     if line.n <= 100:
         assert low >= quantiles.min() - 1
         assert high <= quantiles.max() + 1
-    turned = Profile.calibrated(line_of(epsilon, counts[::-1]), 0.95)
+    turned = Profile.of(line_of(epsilon, counts[::-1]), 0.95)
     assert turned.position(q, np.arange(4)[::-1]) == (low, high)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("make", [Profile.calibrated, Profile.proved])
-def test_unsolved_shares_count_as_inside(make: Any, monkeypatch: pytest.MonkeyPatch):
+def test_unsolved_shares_count_as_inside(monkeypatch: pytest.MonkeyPatch):
     line = line_of(1.0, (400, 300, 150, 120, 110, 120, 105, 101))
     members, order = np.arange(8) < 3, np.arange(8)
-    best = make(line, 0.95)
+    best = Profile.of(line, 0.95)
     ends, quantiles = best.share(members), best.position(0.4, order)
     assert 0.0 < ends[0] < ends[1] < 1.0
     assert quantiles != (0, 7)
     for steps in (1, 3, 5):
         monkeypatch.setattr(solver, "STEPS", steps)
-        poor = make(line, 0.95)
+        poor = Profile.of(line, 0.95)
         low, high = poor.share(members)
         first, last = poor.position(0.4, order)
         assert low <= ends[0] + 1e-3
@@ -163,57 +161,10 @@ def test_unsolved_shares_count_as_inside(make: Any, monkeypatch: pytest.MonkeyPa
             assert (first, last) != quantiles
 
 
-@EVERY
-def test_halves_are_fair_and_the_same_each_time(counts: tuple[int, ...]):
-    line = line_of(1.0, counts)
-    one, other = halves(line)
-    np.testing.assert_array_equal(one.counts + other.counts, line.counts)
-    assert min(one.counts.min(), other.counts.min()) >= 0.0
-    np.testing.assert_array_equal(halves(line)[0].counts, one.counts)
-    assert (abs(one.counts - line.counts / 2.0) <= 3.5 * np.sqrt(line.counts) / 2.0 + 1.0).all()
-
-
-def test_halves_do_not_repeat_from_count_to_count():
-    heads = np.array([halves(line_of(1.0, (40,) * 6 + (n,)))[0].counts for n in range(300)])
-    one = heads[:, :6]
-    assert one.mean() == pytest.approx(20.0, abs=0.4)
-    assert one.var() == pytest.approx(10.0, rel=0.15)
-    assert abs(np.corrcoef(one.T) - np.eye(6)).max() < 0.25
-
-
-@pytest.mark.parametrize("confidence", [0.9, 0.95, 0.99])
-def test_the_curve_is_as_likely_as_its_bounds_ask(confidence: float):
-    rng = np.random.default_rng(5)
-    line = line_of(0.2, tuple(rng.poisson(np.linspace(10, 100, 40)).tolist()))
-    found = curve(line, confidence)
-    far = {0.9: 2.7055, 0.95: 3.8415, 0.99: 6.6349}[confidence]
-    assert found.deviance <= far + 1e-3
-    assert found.shares.sum() == pytest.approx(1.0)
-    assert found.shares.min() >= 0.0
-    best = maximise(line)
-    assert 2.0 * (best.value - line.value(line.mix(found.shares))) <= found.deviance + 1e-9
-    profile = Profile.calibrated(line, confidence)
-    for q in (0.05, 0.5, 0.9):
-        low, high = profile.position(q, np.arange(40))
-        assert low <= np.searchsorted(found.shares.cumsum(), q) <= high
-    # Smoother than the largest likelihood, which is a few spikes.
-    assert (best.shares < 1e-4).mean() > 0.5
-    assert (found.shares < 1e-4).mean() < 0.3
-    assert found.shares.max() < best.shares.max()
-
-
-def test_a_curve_that_would_take_long_ends_near_the_best(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("ldpstream.estimators.likelihood.profile._STEPS", 5)
-    line = line_of(0.2, (500,) + (0,) * 30 + (400,))
-    found = curve(line, 0.95)
-    assert found.deviance <= 3.8415
-    assert found.shares.sum() == pytest.approx(1.0)
-
-
 def test_profiles_are_calibrated_up_to_99_percent():
     line, members = line_of(1.0, (300, 200, 100)), np.array([True, False, False])
-    ends = [Profile.calibrated(line, one).share(members) for one in (0.5, 0.9, 0.95, 0.99)]
+    ends = [Profile.of(line, one).share(members) for one in (0.5, 0.9, 0.95, 0.99)]
     widths = [high - low for low, high in ends]
     assert 0.0 < widths[0] == widths[1] < widths[2] < widths[3]
     with pytest.raises(ValueError, match=r"confidence: expected at most 0.99, got 0.999"):
-        Profile.calibrated(line, 0.999)
+        Profile.of(line, 0.999)

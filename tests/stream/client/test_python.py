@@ -238,11 +238,10 @@ def test_likelihood_is_offered_where_there_is_one():
         "starts", mechanism="l1-geometric", epsilon=0.2, domain={"size": 20}, minimum=1
     )
     reports = draw(starts, [7] * 500)
-    asked: Any = {"project": "likelihood", "method": "profile", "quantiles": [0.5]}
+    asked: Any = {"method": "profile", "quantiles": [0.5]}
     (median,) = ldp.estimate(reports, **asked).quantiles
     assert median.bound == "profile"
     assert median.low <= 7 <= median.high
     said = "which is for l1-geometric in one dimension of 2 to 1,024 values: this is l1-bits"
-    for option in ({"project": "likelihood"}, {"method": "profile"}):
-        with pytest.raises(ValueError, match=said):
-            ldp.estimate(draw(AGES, [5.0] * 10), **option)
+    with pytest.raises(ValueError, match=said):
+        ldp.estimate(draw(AGES, [5.0] * 10), method="profile")

@@ -57,12 +57,12 @@ TEXTS: Final = {
     "quantile": ["0.5", "1e-9", "0.999999999999", "nan", "-1", "1"],
     "estimand": ["population", "respondents", "active", "x"],
     "method": [
-        "normal", "bernstein", "anytime", "anytime-exact", "exact", "profile", "profile-exact",
+        "normal", "bernstein", "anytime", "anytime-exact", "exact", "profile",
         "wilson",
     ],
     "simultaneous": ["true", "false", "1"],
     "confidence": ["0.5", "0.9999999999999999", "1e-300", "5e-324", "1", "inf"],
-    "project": ["none", "ordered", "simplex", "blocks", "likelihood", "cone"],
+    "project": ["none", "ordered", "simplex", "blocks", "cone"],
 }  # fmt: skip
 OFTEN_RIGHT: Final = {"start": 2, "end": 2, "range": 6, "quantile": 3, "confidence": 4}
 """How many texts of a parameter are valid for some collection, where these are not two."""

@@ -36,17 +36,14 @@ async def client() -> AsyncIterator[Client]:
 
 
 async def test_likelihood_can_be_asked_for_in_an_address_and_in_a_body(client: Client) -> None:
-    query = "?project=likelihood&method=profile&range=0.0..0.5&top=all"
+    query = "?method=profile&range=0.0..0.5&top=all"
     told = await ask(client, PATH + query)
     asked = {
-        "project": "likelihood",
         "method": "profile",
         "ranges": ["0.0..0.5"],
         "top": "all",
     }
     assert await post(client, asked, path=PATH) == told
-    assert told["projection"] == "likelihood"
-    assert sum(one["share"] for one in told["distribution"]) == pytest.approx(1.0)
     assert [one["bound"] for one in told["quantiles"]] == ["profile"]
     table = await client.get(f"{PATH}{query}&format=csv")
     rows = (await table.text()).splitlines()
@@ -64,9 +61,8 @@ async def test_collections_say_whether_they_have_a_likelihood(client: Client) ->
     told = (await ask(client, "/api/collections"))["collections"]
     assert {one["name"]: one["likelihood"] for one in told} == {"starts": True, "rides": False}
     path = "/api/collections/rides/estimate?top=all&"
-    for asked in ("project=likelihood", "method=profile", "method=profile-exact"):
-        error = (await ask(client, path + asked, 400))["error"]
-        assert "which is for l1-geometric in one dimension" in error
+    error = (await ask(client, f"{path}method=profile", 400))["error"]
+    assert "which is for l1-geometric in one dimension" in error
 
 
 async def test_queries_that_would_take_too_long_are_refused(
@@ -74,12 +70,12 @@ async def test_queries_that_would_take_too_long_are_refused(
 ) -> None:
     monkeypatch.setattr(estimates, "LIKELIHOOD_LIMIT", 2 * 120)
     for query in ("?top=1&quantile=0.1&quantile=0.2", "?top=all", "?top=0&quantile=0.1&range=0..1"):
-        answer = await client.get(f"{PATH}{query}&method=profile-exact")
+        answer = await client.get(f"{PATH}{query}&method=profile")
         error = (await answer.json()).get("error", "")
         refused = "range" not in query
         assert answer.status == (400 if refused else 200)
         assert (
             "expected padded or another, or at most 2 values, ranges and quantiles together with "
-            "profile-exact over 20 values" in error
+            "profile over 20 values" in error
         ) == refused
     assert (await client.get(f"{PATH}?top=all&method=padded")).status == 200

@@ -65,10 +65,9 @@ export function askCurve({ collection, window }, places, more, asking = ask) {
  * @param {Domain} domain
  * @param {number[]} places
  * @param {Estimate} estimate
- * @param {boolean} [bounded] Whether to show how each range was bounded.
  * @param {Before | null} [before]
  */
-export function drawCurve(name, title, domain, places, estimate, bounded = false, before = null) {
+export function drawCurve(name, title, domain, places, estimate, before = null) {
   const { ranges = [], quantiles = [], final } = estimate;
   /** @param {number | null} share */
   const hundred = (share) => (share === null ? null : 100 * share);
@@ -111,14 +110,12 @@ export function drawCurve(name, title, domain, places, estimate, bounded = false
       { title: "share" },
       { title: "low" },
       { title: "high" },
-      ...(bounded ? [{ title: "bounds by", kind: /** @type {const} */ ("more") }] : []),
     ],
-    ranges.map(({ share, low, high, bound }, at) => [
+    ranges.map(({ share, low, high }, at) => [
       labelText(labelOf(domain, 0, places[at]), domain),
       percent(share),
       percent(low),
       percent(high),
-      ...(bounded ? [bound ?? ""] : []),
     ]),
   );
   fillQuantiles(

@@ -9,7 +9,6 @@ import { zonedSpanText } from "../format.js";
 import { quantileOptions } from "../series.js";
 import { changedText, changesIn } from "./changes.js";
 import { saidOf } from "./first.js";
-import { updateLikelihood } from "./likelihood.js";
 
 /** @typedef {import("../types.js").Estimate} Estimate */
 /** @typedef {import("../types.js").Shown} Shown */
@@ -48,12 +47,11 @@ async function update(shown, current) {
         "Bars across: the value of a quantile." +
         (before?.ranges.length ? ` Dashed: ${before.name}.` : ""),
     );
-    drawCurve("cdf", "cumulative distribution", domain, places, estimate, false, before);
+    drawCurve("cdf", "cumulative distribution", domain, places, estimate, before);
     const { said, bounds } = saidOf({ quantiles: estimate.quantiles }, domain);
     const changed = before ? ` ${before.changed}` : "";
     say(element("cdf-sum"), said && `${said} (${bounds}).${changed}`);
   }
-  await updateLikelihood(shown, current);
   return estimate;
 }
 
