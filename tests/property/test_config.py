@@ -23,7 +23,7 @@ def test_defaults_are_those_documented():
     assert config.kafka.bootstrap == "127.0.0.1:9092"
     assert config.kafka.options == {}
     assert (config.worker.id, config.worker.http) == ("ldpstream", "127.0.0.1:6066")
-    assert (config.worker.store, config.worker.data) == ("memory", Path("data"))
+    assert config.worker.data == Path("data")
     checkins = config.collections["checkins"]
     window = checkins.window
     assert (window.size_ms, window.hop_ms, window.grace_ms) == (3_600_000, 3_600_000, 60_000)
