@@ -374,7 +374,7 @@ def _further_fields(
         fields["linear"] = linear_estimates(basis, projected)
     if options.areas:
         fields["areas"] = find_areas(basis)
-    if options.method in ANYTIME:
+    if options.method == ANYTIME:
         fields["sharpest"] = options.sharpest
     if isinstance(mechanism, Lip):
         fields |= prior_parts(collection.spec, mechanism, totals, options)

@@ -177,7 +177,7 @@ class MmseEstimate(Part):
     se: Number = Field(description="Standard deviation of the posterior of the share")
     low: Number = Field(description="Lower credible bound, whatever the priors in their levels")
     high: Number = Field(description="Upper credible bound, whatever the priors in their levels")
-    method: CredibleMethod = Field(description="Both anytime and anytime-exact are exact here")
+    method: CredibleMethod = Field(description="How credible bounds are made")
     withheld: str | None = Field(
         default=None, description="What is wrong with the priors; absent if nothing is withheld"
     )

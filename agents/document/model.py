@@ -142,8 +142,7 @@ class EstimateDocument(Part):
     confidence: float = Field(default=0.95, description="Confidence of the bounds")
     method: Method = Field(
         default="padded",
-        description="anytime and anytime-exact hold at every moment of the window at once, the "
-        "others at one moment",
+        description="anytime holds at every moment of the window at once, the others at one moment",
     )
     sharpest: int | None = Field(
         default=None, description="Reports at which anytime bounds are narrowest; only with anytime"

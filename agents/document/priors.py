@@ -24,7 +24,6 @@ _CREDIBLE: Final[dict[Method, CredibleMethod]] = {
     "profile": "normal",
     "normal": "normal",
     "anytime": "anytime",
-    "anytime-exact": "anytime",
 }
 """How to bound the posterior, whose variance is known; for any other method use Bernstein's
 inequality, which holds at every number of reports."""

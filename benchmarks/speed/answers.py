@@ -82,7 +82,7 @@ ROWS: dict[str, tuple[Callable[[], Callable[[], object]], int]] = {
             ),
             40,
         )
-        for method in ("normal", "padded", "anytime", "anytime-exact")
+        for method in ("normal", "padded", "anytime")
     },
     "million-geometry": (partial(document, **GEOMETRY, **MILLION), 2),
     "million-hadamard": (

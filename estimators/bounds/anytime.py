@@ -1,10 +1,9 @@
 """Bounds on estimates that hold at every number of reports at once.
 
-There are two forms (docs/theory.md, anytime-valid bounds), and both hold at every n for any data.
-`anytime` works for every mechanism: a mixture of Bennett's bounds with the most noise that the
-reports can have. `anytime-exact` needs no bound on the noise. Both need only sums over the reports
-so far, not their order. Arrays are float64 of shape `(q,)`, one entry for each query. `level`, in
-(0, 1), is the probability that a bound ever fails.
+For any mechanism and any data: a mixture of Bennett's bounds with the most noise that the reports
+can have (docs/theory.md, anytime-valid bounds). It needs only sums over the reports so far, not
+their order. Arrays are float64 of shape `(q,)`, one entry for each query. `level`, in (0, 1), is
+the probability that a bound ever fails.
 """
 
 import math
@@ -50,12 +49,8 @@ _LARGEST: Final = -1.2
 _STEPS: Final = 8
 _PRECISION: Final = 1e-6
 """Steps get shorter by their square: after one of this size the root is known to ten digits."""
-_GRID: Final = 128.0
-_INTERPOLATION: Final = 1e-9
 _TILTS: Final = (2.0 ** -np.arange(9.0)).tolist()
 """The a of `mean_ceiling`; the smallest is best if the sum is a million times a report's bound."""
-_STAKES: Final = 2.0 ** -np.arange(1.0, 15.0)
-"""The a of `self_normalised`; the smallest is best after some hundred million reports."""
 
 
 def anytime_distances(sums: Sums, n: int, level: float, options: Options) -> tuple[Floats, Floats]:
@@ -65,8 +60,6 @@ def anytime_distances(sums: Sums, n: int, level: float, options: Options) -> tup
     replaced by a bound that also holds at all moments: what the disclosed groups can produce, or
     less if the second moments of the decoded reports exclude it (`mean_ceiling`).
     """
-    if options.method == "anytime-exact":
-        return _exact(sums, n, level, options)
     if options.estimand == "respondents":
         variance, rest = _noise(sums, n, level)
     else:
@@ -136,34 +129,6 @@ def _second_moments(sums: Sums, n: int, level: float) -> Floats:
     total = np.maximum(sums.squares - 2.0 * a * sums.total + a**2 * n, 0.0)
     largest = np.maximum((sums.limits.least - a) ** 2, (sums.limits.largest - a) ** 2)
     return mean_ceiling(total, largest, level * _VARIANCE_PART / len(_CENTRES))
-
-
-def _exact(sums: Sums, n: int, level: float, options: Options) -> tuple[Floats, Floats]:
-    """Return the distances of the exact form.
-
-    Reports of one group lie in an interval no longer than the spread, so that each has the
-    sub-Gaussian variance `spread^2/4` (Hoeffding 1963). Respondents get this bound. The
-    population's reports are identically distributed; if they are counted, the sum of their squares
-    gives a narrower bound.
-    """
-    sharpest = _sharpest(sums, options)
-    if options.estimand == "respondents" or sums.reach is not None:
-        reports = sums.noise.reports if options.estimand == "respondents" else float(n)
-        half = mixture_half_width(reports * sums.spread**2 / 4.0, sharpest, n, level)
-        return half, half
-    mean = sums.total / n
-    deviations = np.maximum(sums.squares / n - mean**2, 0.0)
-    lowest, highest = sums.limits.least, sums.limits.largest
-    if sums.indicators:
-        lowest, highest = np.maximum(lowest, 0.0), np.minimum(highest, 1.0)
-    ends = [
-        self_normalised(deviations, room, np.maximum(reach, 0.0), sharpest, n, level / 2.0)
-        for room, reach in (
-            (highest - sums.limits.least, mean - lowest),
-            (sums.limits.largest - lowest, highest - mean),
-        )
-    ]
-    return ends[0], ends[1]
 
 
 def tail_half_width(
@@ -354,36 +319,11 @@ def mixture_half_width(variance: Floats, sharpest: Floats, n: int, level: float)
     r = max(math.log1p(2.0 * target) + 2.0 * target, 0.1)
     unit = np.where(sharpest > 0.0, sharpest, 1.0) / r
     ratio = np.where(variance > 0.0, variance / unit, 1.0)
-    return np.where(variance > 0.0, np.sqrt(unit * _mixture_square(ratio, target)) / n, 0.0)
-
-
-def _mixture_square(ratio: Floats, target: float) -> Floats:
-    """Return the square of the sum that the mixture of unit 1 bounds, for variances `(q,)`.
-
-    This is a smooth function of the logarithm of one number: it is solved at steps of 1/128 and
-    interpolated between four of them. The relative error is below 10^-9, which is added.
-    """
-    place = np.log(ratio) * _GRID
-    below = np.floor(place)
-    t, steps = place - below, below.astype(np.int64)[:, None] + np.arange(-1, 3)
-    first, last = int(steps.min(initial=0)), int(steps.max(initial=0))
-    if last - first < steps.size:
-        grid, at = np.arange(first, last + 1), steps - first
-    else:
-        grid, where = np.unique(steps, return_inverse=True)
-        at = where.reshape(steps.shape)
-    near = np.log(_solve_mixture(np.exp(grid / _GRID), target))[at]
-    logarithm = (
-        near[:, 0] * (-t * (t - 1.0) * (t - 2.0) / 6.0)
-        + near[:, 1] * ((t + 1.0) * (t - 1.0) * (t - 2.0) / 2.0)
-        + near[:, 2] * (-(t + 1.0) * t * (t - 2.0) / 2.0)
-        + near[:, 3] * ((t + 1.0) * t * (t - 1.0) / 6.0)
-    )
-    return np.asarray(np.exp(logarithm + _INTERPOLATION))
+    return np.where(variance > 0.0, np.sqrt(unit * _solve_mixture(ratio, target)) / n, 0.0)
 
 
 def _solve_mixture(ratio: Floats, target: float) -> Floats:
-    """Return the same as `_mixture_square`, solved for each variance."""
+    """Return the square of the sum that the mixture of unit 1 bounds, for variances `(q,)`."""
     unit = _SCALES[:, None]
     start = np.log(_PARTS)[:, None] - np.log1p(ratio / unit) / 2.0 - target
     slope = 0.5 / (ratio + unit)
@@ -408,42 +348,3 @@ def mean_ceiling(total: Floats, largest: Floats, level: float) -> Floats:
         np.multiply(largest, scale / room, out=term)
         np.minimum(lowest, np.add(bound, term, out=bound), out=lowest)
     return lowest
-
-
-def self_normalised(
-    deviations: Floats,
-    room: Floats,
-    reach: Floats,
-    sharpest: Floats,
-    n: int,
-    level: float,
-) -> Floats:
-    """Return the most that a mean can lie below the average of n independent reports.
-
-    `deviations` is the reports' mean squared distance from their average. `room` is the most that a
-    report lies below the true mean, and `reach` the most that the true mean can be below the
-    average, which limits the result. `sharpest` is the reports' variance times the number of
-    reports at which the bound is narrowest; it must not depend on the reports.
-
-    Exact at every n for identically distributed reports: `exp(a x - psi(a) x^2) <= 1 + a x` for
-    `x >= -1` and `psi(a) = -log(1 - a) - a` (Fan, Grama, Liu 2015). With `x = (h - theta)/room`
-    around the true mean theta, the product over the reports is a supermartingale with mean at most
-    1 for each a. It needs only the sums of h and h^2, because it is centred at the candidate theta
-    itself and not at a prediction. Each a in `2^-1 .. 2^-14` gets a part of the level, the largest
-    for the one that is best at `sharpest`.
-    """
-    guess = math.log(6.0 / level)
-    with np.errstate(divide="ignore"):
-        ideal = room * np.sqrt(2.0 * guess / np.where(sharpest > 0.0, sharpest, 1.0))
-        place = np.clip(np.rint(-np.log2(ideal)), 1, _STAKES.size) - 1.0
-    away = np.abs(np.arange(_STAKES.size)[:, None] - place)
-    weights = 1.0 / ((away + 1.0) * (away + 2.0))
-    scale = np.log(weights.sum(axis=0) / (level * weights))
-    stakes = _STAKES[:, None]
-    psi = -np.log1p(-stakes) - stakes
-    # theta is refused where psi d^2 - a room d + psi deviations + scale room^2/n <= 0.
-    half = stakes * room / (2.0 * psi)
-    square = half**2 - deviations - scale * room**2 / (n * psi)
-    root = np.sqrt(np.maximum(square, 0.0))
-    refused = (square > 0.0) & (half + root >= reach)
-    return np.asarray(np.minimum(np.where(refused, half - root, reach).min(axis=0), reach))

@@ -20,7 +20,7 @@ def named_bounds(sums: Sums, n: int, se: Floats, level: float, options: Options)
     """Return the bounds of the methods that have a single form."""
     value = sums.total / n
     match options.method:
-        case "anytime" | "anytime-exact":
+        case "anytime":
             below, above = anytime_distances(sums, n, level, options)
         case "bernstein":
             below = above = _bernstein(sums, n, level, options)

@@ -48,7 +48,7 @@ class Sampling:
 
 ONE_REPORT_EACH: Final = Sampling()
 """Reports of different devices, which are an unknown part of all devices."""
-_Named = Literal["profile", "normal", "bernstein", "anytime", "anytime-exact"]
+_Named = Literal["profile", "normal", "bernstein", "anytime"]
 
 Method = Literal["padded", "exact", _Named]
 """How bounds are computed.
@@ -58,8 +58,7 @@ Method = Literal["padded", "exact", _Named]
 - `profile`: by likelihood, calibrated, if the mechanism has one and it is narrower; else `padded`.
 - `normal`: z times the plug-in standard error.
 - `bernstein`: empirical Bernstein bounds, at every n.
-- `anytime`: holds at every moment of a window at once, proved with a bound on the noise.
-- `anytime-exact`: the same, proved without one.
+- `anytime`: holds at every moment of a window at once, proved.
 """
 
 CredibleMethod = Literal["normal", "bernstein", "anytime"]
@@ -90,8 +89,8 @@ BY_LIKELIHOOD: Final = "profile"
 UNCUT: Final = "normal"
 """The one method whose bounds are not cut to what shares can be."""
 
-ANYTIME: Final = frozenset({"anytime", "anytime-exact"})
-"""Methods whose bounds hold at all moments together."""
+ANYTIME: Final = "anytime"
+"""The method whose bounds hold at all moments together."""
 
 Estimand = Literal["respondents", "population", "active"]
 """Whose share is estimated: `respondents`, those who reported; `population`, from which they were

@@ -22,7 +22,7 @@ at several levels. Two facts decide which rule holds (docs/theory.md, section 14
   combined as errors are, `d^2 = d_a^2 + d_b^2 + 2 r d_a d_b`, on each side with the end that counts
   there. That is Newcombe's hybrid interval (1998, method 10; Zou and Donner 2008), exact where both
   estimates are normal, and equal to `z e` under `normal`.
-- *Proved* (`exact`, `bernstein`, `anytime`, `anytime-exact`): see
+- *Proved* (`exact`, `bernstein`, `anytime`): see
   `independent_levels`, and where errors may depend on each other, half of the level for each span:
   the change then lies between `low_b - high_a` and `high_b - low_a` by the union bound.
 """

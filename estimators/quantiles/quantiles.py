@@ -63,7 +63,7 @@ def estimate_quantiles(
     """
     prepared = Prefixes.of(mechanism) if prefixes is None else prefixes
     chosen = Options(**options)
-    if chosen.method in ANYTIME and chosen.estimand == "respondents":
+    if chosen.method == ANYTIME and chosen.estimand == "respondents":
         options["simultaneous"] = True
     interval = invert(prepared.estimate(statistic, n, **options), probabilities)
     if chosen.method != BY_LIKELIHOOD:

@@ -20,7 +20,7 @@ REPETITIONS, N = chosen(100, soak=300), 1500
 FAR = chosen(0.8, soak=0.5)
 TAIL = 1e-8
 LARGEST = 40
-METHODS = ("normal", "bernstein", "anytime", "anytime-exact")
+METHODS = ("normal", "bernstein", "anytime")
 SETS = [np.arange(8), np.arange(2, 9), np.array([3]), np.arange(3, 16)]
 MECHANISMS = [
     PublicWeights(L1Bits(1.0, (16,)), LARGEST),

@@ -176,7 +176,7 @@ def _check_answered(options: EstimateOptions, spec: CollectionSpec) -> None:
 
 
 def _check_attributes(options: EstimateOptions, spec: CollectionSpec) -> None:
-    if options.method in ANYTIME and options.estimand == "respondents":
+    if options.method == ANYTIME and options.estimand == "respondents":
         raise QueryError(
             "method",
             f"another method, such as padded, or estimand = population, got {options.method}: each "

@@ -32,7 +32,6 @@ from tests.exact.estimators.test_quantiles import CASES, statistic_of
 from tests.seeded import SeededEntropy
 
 ESTIMANDS = ("respondents", "population")
-ANYTIME = ("anytime", "anytime-exact")
 WARNER = Dense(np.array([[3.0, 1.0], [1.0, 3.0]]) / 4.0)
 SINGLE = [name for name, mechanism in FEW.items() if not isinstance(mechanism, Sampled)]
 """All but records, whose attributes have estimates of their own."""
@@ -68,7 +67,7 @@ def test_bounds_hold_over_all_paths_of_a_channel_and_pointwise_ones_do_not(
 
         return failing(means, holds)
 
-    assert all(rate(method) <= 0.3 for method in ANYTIME)
+    assert rate("anytime") <= 0.3
     assert rate("normal") > 0.3
 
 
@@ -87,13 +86,12 @@ def first_statistics(name: str) -> dict[int, NDArray[np.int64]]:
 
 
 @pytest.mark.grid
-@pytest.mark.parametrize("method", ANYTIME)
 @pytest.mark.parametrize("estimand", ESTIMANDS)
 @pytest.mark.parametrize("name", SINGLE)
-def test_every_mechanism_has_bounds_from_the_first_report_on(name: str, estimand: str, method: str):
+def test_every_mechanism_has_bounds_from_the_first_report_on(name: str, estimand: str):
     mechanism: Mechanism = INSTANCES[name]
     for n, statistic in first_statistics(name).items():
-        options = {"method": method, "estimand": estimand}
+        options = {"method": "anytime", "estimand": estimand}
         half = [np.arange((mechanism.size + 1) // 2)]
         for found in (
             estimate_values(mechanism, statistic, n, **options),
@@ -105,24 +103,22 @@ def test_every_mechanism_has_bounds_from_the_first_report_on(name: str, estimand
             assert ((found.low >= 0.0) & (found.high <= 1.0)).all()
 
 
-@pytest.mark.parametrize("method", ANYTIME)
 @pytest.mark.parametrize("estimand", ESTIMANDS)
-def test_simultaneous_bounds_are_bonferronis(method: str, estimand: str):
+def test_simultaneous_bounds_are_bonferronis(estimand: str):
     mechanism = block_channel(7, (2, 1, 3))
     statistic = np.arange(mechanism.outputs) + 20
     n = int(statistic.sum())
-    options = {"method": method, "estimand": estimand}
+    options = {"method": "anytime", "estimand": estimand}
     joint = estimate_values(mechanism, statistic, n, simultaneous=True, family=50, **options)
     alone = estimate_values(mechanism, statistic, n, confidence=1 - 0.05 / 50, **options)
     np.testing.assert_allclose(joint.high, alone.high)
     np.testing.assert_allclose(joint.low, alone.low)
 
 
-@pytest.mark.parametrize("method", ANYTIME)
-def test_bounds_are_sharper_where_they_were_asked_to_be(method: str):
+def test_bounds_are_sharper_where_they_were_asked_to_be():
     def width(n: int, sharpest: int) -> float:
         statistic = np.array([n // 2, n // 2])
-        options = {"method": method, "estimand": "population", "sharpest": sharpest}
+        options = {"method": "anytime", "estimand": "population", "sharpest": sharpest}
         found = estimate_values(WARNER, statistic, n, **options)
         return float(found.high[0] - found.low[0])
 
@@ -145,14 +141,13 @@ def test_a_rare_block_is_not_taken_for_one_without_noise(estimand: str):
     assert (found.highest - found.lowest > plain.highest - plain.lowest).all()
 
 
-@pytest.mark.parametrize("method", ANYTIME)
 @pytest.mark.parametrize("estimand", ESTIMANDS)
 def test_quantiles_of_moving_shares_are_bounded_by_all_prefixes_together(
-    estimand: str, method: str
+    estimand: str,
 ):
     mechanism, _ = CASES["noise on a line"]
     statistic = statistic_of(mechanism)
-    options = {"method": method, "estimand": estimand}
+    options = {"method": "anytime", "estimand": estimand}
     found = estimate_quantiles(mechanism, statistic, 400, [0.3, 0.7], **options)
     together = estimand == "respondents"
     prefixes = Prefixes.of(mechanism).estimate(statistic, 400, simultaneous=together, **options)
@@ -175,7 +170,7 @@ def test_the_benchmarks_windows_are_those_of_the_estimators():
         statistic = np.zeros(len(of_output), dtype=np.int64)
         for atom, count in enumerate(counts[0].sum(axis=0)):
             statistic[of_output.index(atom)] = count
-        for method in ("normal", *ANYTIME):
+        for method in ("normal", "anytime"):
             for estimand in ESTIMANDS:
                 options = Options(method=method, estimand=estimand)
                 found = bound(sums_of(asked, counts), n, options)

@@ -11,13 +11,10 @@ from benchmarks.accuracy.dirichlet import dirichlet_bounds
 from ldpstream.estimators.bounds.anytime import (
     _LOG_MASSES,
     _RATES,
-    _mixture_square,
-    _solve_mixture,
     bennett_exponent,
     bernstein_exponent,
     mean_ceiling,
     mixture_half_width,
-    self_normalised,
     tail_half_width,
     tail_mixture,
 )
@@ -142,19 +139,6 @@ def test_the_ceiling_of_means_fails_less_often_than_its_level_over_all_paths(mea
     assert failing([mean] * 150, lambda n, ones: ones >= n * mean) > 0.2
 
 
-@pytest.mark.parametrize("mean", [0.02, 0.3, 0.9])
-@pytest.mark.parametrize("sharpest", [1.0, 50.0])
-def test_self_normalised_bounds_fail_less_often_than_their_level(mean: float, sharpest: float):
-    def holds(n: int, ones: np.ndarray) -> np.ndarray:
-        average = ones / n
-        spread = average * (1 - average)
-        same = np.ones(ones.size)
-        far = self_normalised(spread, same, average, sharpest * same, n, 0.4)
-        return average - far <= mean
-
-    assert 0.0 < failing([mean] * 100, holds) <= 0.4
-
-
 def test_the_dirichlet_mixture_of_two_atoms_is_the_beta_binomial():
     """Inside: the mixture's likelihood over the true one stays below 1/level."""
     counts = np.array([[7, 13], [20, 0]])
@@ -169,15 +153,3 @@ def test_the_dirichlet_mixture_of_two_atoms_is_the_beta_binomial():
     assert 0.0 < low[0] < high[0] < 1.0
     assert low[1] == pytest.approx(0.0, abs=1e-9)
     assert 0.0 < high[1] < 0.3
-
-
-@pytest.mark.parametrize("level", [0.5, 0.05, 1e-3, 1e-12])
-def test_interpolated_mixtures_are_no_narrower_than_solved_ones(level: float):
-    ratios = np.exp(np.random.default_rng(1).uniform(-30.0, 30.0, 2_000))
-    solved = _solve_mixture(ratios, -math.log(level))
-    found = _mixture_square(ratios, -math.log(level))
-    assert (found >= solved).all()
-    np.testing.assert_allclose(found, solved, rtol=3e-9)
-    # However many are asked for at once.
-    for some in (slice(7, 8), slice(100, 109)):
-        assert np.array_equal(_mixture_square(ratios[some], -math.log(level)), found[some])

@@ -18,9 +18,7 @@ from tests.exact.specs import BLOCKS, WARNER, block_statistic
 
 ESTIMANDS = ("respondents", "population")
 KINDS = [(estimand, method) for estimand in ESTIMANDS for method in ("normal", "bernstein")]
-ANYTIME_KINDS = [
-    (estimand, method) for estimand in ESTIMANDS for method in ("anytime", "anytime-exact")
-]
+ANYTIME_KINDS = [(estimand, "anytime") for estimand in ESTIMANDS]
 
 
 def test_the_noise_of_a_plain_value_without_reports_is_the_worst_case():
@@ -76,7 +74,7 @@ def test_blocks_keep_variances_within_what_their_shares_allow():
     assert reached
 
 
-@pytest.mark.parametrize("method", ["normal", "bernstein", "anytime", "anytime-exact"])
+@pytest.mark.parametrize("method", ["normal", "bernstein", "anytime"])
 def test_what_reports_disclose_is_exact_among_respondents(method: str):
     estimate = estimate_values(BLOCKS, block_statistic((0, 3, 4)), 7, method=method)
     blocks = BLOCKS.groups[0]

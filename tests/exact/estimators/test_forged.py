@@ -31,7 +31,7 @@ MECHANISMS = {
 BOUNDS = [
     {"method": "normal"},
     {"method": "normal", "estimand": "population", "confidence": 0.5},
-    {"method": "anytime-exact", "estimand": "population", "confidence": 0.5},
+    {"method": "anytime", "estimand": "population", "confidence": 0.5},
     {"method": "normal", "confidence": 0.1, "simultaneous": True},
 ]
 
