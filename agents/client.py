@@ -7,8 +7,6 @@ async with connect("http://127.0.0.1:6066", token=None) as worker:
     document = await worker.estimate("checkins", EstimateRequest(top=5))
     async for window in worker.windows("checkins"):
         print(window.window.start, window.n)
-    async for event in worker.events("checkins"):
-        print(event.kind, event.document.n)
 ```
 """
 
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
         UnreachableError,
     )
     from ldpstream.agents.document.client.session import Client, connect
-    from ldpstream.agents.document.client.transport import Event, Parameters
+    from ldpstream.agents.document.client.transport import Parameters
 else:
     __getattr__ = handed_on(
         __name__,
@@ -39,7 +37,7 @@ else:
                 "UnavailableError UnreachableError"
             ),
             "ldpstream.agents.document.client.session": "Client connect",
-            "ldpstream.agents.document.client.transport": "Event Parameters",
+            "ldpstream.agents.document.client.transport": "Parameters",
             "ldpstream.agents.config.query.options": "EstimateRequest",
             "ldpstream.agents.config.query.queries": "BoxRequest LinearRequest",
         },
@@ -51,7 +49,6 @@ __all__ = [
     "BoxRequest",
     "Client",
     "EstimateRequest",
-    "Event",
     "LinearRequest",
     "NotAWorkerError",
     "Parameters",

@@ -21,7 +21,7 @@ from ldpstream.agents.document.answers import (
     Readiness,
 )
 from ldpstream.agents.document.client.errors import ApiError
-from ldpstream.agents.document.client.transport import EventReader, parse
+from ldpstream.agents.document.client.transport import parse
 from ldpstream.agents.state.cell_encoding import (
     Totals,
     decode_chunk,
@@ -98,10 +98,6 @@ def _head(data: bytes) -> None:
     encode_head(head)
 
 
-def _events(data: bytes) -> None:
-    list(EventReader(None).feed(b"event: final\ndata: " + data + b"\n\n"))
-
-
 def _status(model: Any) -> Callable[[bytes], object]:
     return lambda data: parse(model, data, "http://worker")
 
@@ -174,7 +170,6 @@ def formats() -> list[Format]:
         ),
         Format("list", (ApiError,), _status(CollectionList), _damaged_json({"collections": []})),
         Format("problem", (ApiError,), _status(Problem), _damaged_json({"error": "x"})),
-        Format("event", (ValueError,), _events, _damaged_json({"collection": "city", "n": 3})),
         Format("body", (AnswerError,), _body, _damaged_json(_BODY)),
     ]
 

@@ -1,6 +1,5 @@
 """Requests to a worker: one method per path, answers as models, refusals as errors."""
 
-import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Final, TypeAlias
@@ -18,10 +17,8 @@ from ldpstream.agents.document.answers import (
     WindowList,
     WindowState,
 )
-from ldpstream.agents.document.client.errors import UnavailableError, UnreachableError, no_address
+from ldpstream.agents.document.client.errors import no_address
 from ldpstream.agents.document.client.transport import (
-    Event,
-    EventReader,
     Model,
     Parameters,
     Transport,
@@ -37,7 +34,6 @@ PAGE: Final = 1_000
 _Text: TypeAlias = str | float | bool | None
 ParameterValue: TypeAlias = _Text | Sequence[_Text]
 """The value of a parameter, or those of one that may be repeated."""
-_AGAIN_SECONDS: Final = 2.0
 
 
 class Client:
@@ -145,32 +141,6 @@ class Client:
         """Return the stored final document of the window that starts at `start`."""
         path = _path(name, f"/finals/{quote(start, safe='')}")
         return await self._model(EstimateDocument, path, _url_parameters(fingerprint=fingerprint))
-
-    async def events(
-        self,
-        name: str,
-        *,
-        after: int | None = None,
-        again: bool = True,
-        fingerprint: str | None = None,
-    ) -> AsyncIterator[Event]:
-        """Yield changes of a collection's windows, from now on or after a final's id.
-
-        With `again`, a stream that ends or breaks is resumed after the last id, so that each final
-        comes exactly once; while nobody answers, it waits. Use `contextlib.aclosing` to leave early
-        and close the connection at once.
-        """
-        reader, spec = EventReader(after), _url_parameters(fingerprint=fingerprint)
-        while True:
-            try:
-                async for event in self._transport.events(_path(name, "/events"), spec, reader):
-                    yield event
-            except (UnreachableError, UnavailableError):
-                if not again:
-                    raise
-            if not again:
-                return
-            await asyncio.sleep(_AGAIN_SECONDS)
 
     async def get(self, path: str, parameters: Parameters = ()) -> bytes:
         """Return the raw JSON of a path."""

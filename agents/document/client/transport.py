@@ -1,8 +1,8 @@
-"""HTTP requests to a worker: answers as bytes and events, refusals as errors."""
+"""HTTP requests to a worker: answers as bytes, refusals as errors."""
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 import aiohttp
 from pydantic import BaseModel, ValidationError
@@ -17,73 +17,15 @@ from ldpstream.agents.document.client.errors import (
     no_address,
     nobody_answers,
 )
-from ldpstream.agents.document.model import EstimateDocument
-from ldpstream.mechanisms.base.numbers import read_whole
 
 Parameters: TypeAlias = Sequence[tuple[str, str]]
 Model = TypeVar("Model", bound=BaseModel)
 
-EVENT_BYTES: Final = 16 << 20
-"""The longest event: a worker sends none that is longer."""
 PATIENCE_SECONDS: Final = 20.0
 """For everything but an estimate."""
 _CONNECT_SECONDS: Final = 5.0
 _LONG_URL: Final = 8000  # aiohttp reads lines of up to 8,190 bytes
 _MOST_PROBLEM_BYTES: Final = 1 << 20
-_SILENCE_SECONDS: Final = 45.0  # three heartbeats of a stream of events
-
-
-@dataclass(frozen=True)
-class Event:
-    """A change of a window; `id` is the start of a final's window in epoch ms, else None."""
-
-    kind: Literal["final", "provisional"]
-    id: int | None
-    document: EstimateDocument
-
-
-class EventReader:
-    """Turns bytes, in pieces of any length, into events; a stream is resumed after `last_id`.
-
-    The bytes are server-sent events, as in the HTML standard.
-    """
-
-    def __init__(self, last_id: int | None) -> None:
-        self.last_id = last_id
-        self._rest = b""
-
-    def restart(self) -> None:
-        """Discard an incomplete event."""
-        self._rest = b""
-
-    def feed(self, piece: bytes) -> Iterator[Event]:
-        """Yield the events that this piece completes.
-
-        Raises:
-            ValueError: for anything but an event of a worker.
-        """
-        *blocks, self._rest = (self._rest + piece).split(b"\n\n")
-        if len(self._rest) > EVENT_BYTES:
-            raise ValueError(f"expected events of at most {EVENT_BYTES} bytes")
-        for block in blocks:
-            event = self._read(block)
-            if event is not None:
-                yield event
-
-    def _read(self, block: bytes) -> Event | None:
-        fields: dict[bytes, list[bytes]] = {}
-        for line in block.split(b"\n"):
-            name, _, value = line.partition(b":")
-            fields.setdefault(name, []).append(value.removeprefix(b" "))
-        kind = fields.get(b"event", [b""])[-1].decode("ascii", "replace")
-        # A comment, or a kind of event that this version does not know.
-        if kind not in ("final", "provisional"):
-            return None
-        last_id = read_whole(fields[b"id"][-1].decode("ascii")) if b"id" in fields else None
-        if last_id is not None:
-            self.last_id = last_id
-        document = EstimateDocument.model_validate_json(b"\n".join(fields.get(b"data", [])))
-        return Event("final" if kind == "final" else "provisional", last_id, document)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +59,7 @@ class Transport:
                 params=list(parameters),
                 data=body,
                 headers=headers,
-                timeout=_timeout(seconds),
+                timeout=aiohttp.ClientTimeout(total=seconds, sock_connect=_CONNECT_SECONDS),
                 # A worker never redirects, and nobody else may get the token.
                 allow_redirects=False,
             ) as answer:
@@ -129,31 +71,6 @@ class Transport:
         except (aiohttp.ClientError, TimeoutError) as failure:
             raise self._unreachable(failure, seconds) from failure
         raise AssertionError("refusing always raises")
-
-    async def events(
-        self, path: str, parameters: Parameters, reader: EventReader
-    ) -> AsyncIterator[Event]:
-        """Yield the events of one connection, after the reader's last one."""
-        reader.restart()
-        headers = {} if reader.last_id is None else {"Last-Event-ID": str(reader.last_id)}
-        timeout = _timeout(None, sock_read=_SILENCE_SECONDS)
-        try:
-            async with self.session.get(
-                self.url + path,
-                params=list(parameters),
-                headers=headers,
-                timeout=timeout,
-                allow_redirects=False,
-            ) as answer:
-                if answer.status != 200 or answer.content_type != "text/event-stream":
-                    await self._refuse(answer)
-                async for piece in answer.content.iter_any():
-                    for event in reader.feed(piece):
-                        yield event
-        except (aiohttp.ClientError, TimeoutError) as failure:
-            raise self._unreachable(failure, _SILENCE_SECONDS) from failure
-        except (ValueError, ValidationError) as failure:
-            raise NotAWorkerError(f"{self.url}: expected events of a worker") from failure
 
     async def _refuse(self, answer: aiohttp.ClientResponse) -> None:
         """Raise the error that an unsuccessful answer stands for."""
@@ -194,10 +111,6 @@ class Transport:
 
 def _plain(url: str) -> str:
     return f"http://{url.partition('://')[2]}"
-
-
-def _timeout(total: float | None, *, sock_read: float | None = None) -> aiohttp.ClientTimeout:
-    return aiohttp.ClientTimeout(total=total, sock_connect=_CONNECT_SECONDS, sock_read=sock_read)
 
 
 def parse(model: type[Model], raw: bytes, url: str) -> Model:

@@ -36,8 +36,6 @@ async def test_refusals_raise_the_workers_message(worker: Client) -> None:
     with pytest.raises(RefusedError, match="end: expected start and end") as refused:
         await worker.estimate("city", EstimateRequest(start=0))
     assert refused.value.status == 400
-    with pytest.raises(RefusedError, match="no such collection"):
-        await anext(worker.events("nowhere"))
     with pytest.raises(RefusedError, match="start: expected the start of a final"):
         await worker.final("city", "0")
 
@@ -60,7 +58,6 @@ async def test_unready_foreign_and_absent_servers_raise_different_errors() -> No
 
     app = web.Application()
     app.router.add_get("/api/collections", odd)
-    app.router.add_get("/api/collections/city/events", odd)
     app.router.add_get("/api/collections/city", away)
     async with TestServer(app) as server, connect(str(server.make_url("/"))) as worker:
         with pytest.raises(NotAWorkerError, match="answer of a worker of this version"):
@@ -69,13 +66,9 @@ async def test_unready_foreign_and_absent_servers_raise_different_errors() -> No
             await worker.status("city")
         with pytest.raises(NotAWorkerError, match="got HTTP status 302"):
             await worker.collection("city")
-        with pytest.raises(NotAWorkerError, match="got HTTP status 200"):
-            await anext(worker.events("city"))
     async with connect(f"http://127.0.0.1:{free_ports(1)[0]}") as worker:
         with pytest.raises(UnreachableError, match="no worker answers at"):
             await worker.collections()
-        with pytest.raises(UnreachableError):
-            await anext(worker.events("city", again=False))
     for url in ("localhost:6066", "ftp://x"):
         with pytest.raises(AddressError, match="expected a URL such as"):
             async with connect(url):
@@ -124,12 +117,9 @@ async def test_the_token_is_sent_and_appears_in_no_message(pipeline: Pipeline) -
         url = str(server.make_url("/"))
         async with connect(url, token=TOKEN) as worker:
             assert len(await worker.collections()) == 3
-            assert (await anext(worker.events("city"))).document.n == 400
         for wrong in (None, "some-other-token-that-is-wrong"):
             async with connect(url, token=wrong) as worker:
                 with pytest.raises(TokenRefusedError) as refused:
                     await worker.collections()
                 assert refused.value.status == 401
                 assert "wrong" not in str(refused.value)
-                with pytest.raises(TokenRefusedError):
-                    await anext(worker.events("city"))
