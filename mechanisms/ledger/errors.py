@@ -33,21 +33,18 @@ class SkippedError(LedgerError):
 class BudgetError(LedgerError):
     """A report would spend more than the budget allows.
 
-    `spent` and `asked` are exact losses in the period, and `allowed` is the budget. If the budget
-    is a policy, `allowed` is None and the losses are those of the pair that loses most.
+    `spent` and `asked` are exact losses in the period, and `allowed` is the budget.
     """
 
     collection: str
     _: KW_ONLY
     spent: Fraction
     asked: Fraction
-    allowed: Fraction | None
+    allowed: Fraction
 
     def __str__(self) -> str:
-        allowed = self.allowed
-        limit = "the budgets of some pair" if allowed is None else f"{float(allowed):g}"
         spent, asked = f"{float_above(self.spent):g}", f"{float_above(self.asked):g}"
         return (
-            f"{self.collection}: expected at most {limit} in this period, got {spent} spent and "
-            f"{asked} asked"
+            f"{self.collection}: expected at most {float(self.allowed):g} in this period, "
+            f"got {spent} spent and {asked} asked"
         )

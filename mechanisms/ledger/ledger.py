@@ -8,6 +8,7 @@ budget. docs/how-to/devices.md says what this protects and what it does not.
 import secrets
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -21,8 +22,7 @@ from ldpstream.mechanisms.ledger.errors import LedgerError, SkippedError
 from ldpstream.mechanisms.ledger.spent import Spent, read_spent
 from ldpstream.mechanisms.ledger.spread import Spread, drawn_windows
 from ldpstream.mechanisms.ledger.store import DrawnKey, Epoch, LedgerStore
-from ldpstream.mechanisms.ledger.terms import Budget, Share, Terms, whole_ms
-from ldpstream.mechanisms.policies.composition import SumPolicy
+from ldpstream.mechanisms.ledger.terms import Share, Terms, whole_ms
 from ldpstream.mechanisms.wire.hold import Hold
 from ldpstream.mechanisms.wire.one_report import SECRET_BYTES
 from ldpstream.mechanisms.wire.spec import CollectionSpec
@@ -45,12 +45,11 @@ class Release:
 class Ledger:
     """One person's ledger in a file, which several processes may share.
 
-    `budget` limits what all reports of a period lose together. It is a number, for any pair of
-    values of any collection, read as the decimal that was written; or a policy over at most 256
-    values that all collections share, which limits each pair. `horizon_ms` is the length of a
-    period, in milliseconds; periods begin at multiples of it since the epoch. None is a single
-    period without end. `specs` are the collections that may report, each with the length of its
-    windows in milliseconds.
+    `budget` limits what all reports of a period lose together, for any pair of values of any
+    collection; it is read as the decimal that was written. `horizon_ms` is the length of a period,
+    in milliseconds; periods begin at multiples of it since the epoch. None is a single period
+    without end. `specs` are the collections that may report, each with the length of its windows in
+    milliseconds.
 
     Without `spread`, the budget is spent in the first windows of each period. With it, the ledger
     takes part in as many windows as the budget allows, drawn from its secret (`takes_part`). True
@@ -63,13 +62,11 @@ class Ledger:
 
     Raises:
         LedgerError: if the file exists but is not a whole ledger (an empty file is not one), cannot
-            be used, or holds windows of another length; if the budget is a policy and the file
-            holds reports of a spec that is not among `specs`; if a window does not divide the
-            horizon or is not that of `one_report`; with `spread`, if there is no horizon, a horizon
-            of more than a million windows, a collection with `hold`, or a budget below one report
-            for each collection.
-        SpecError: if the budget is neither a finite number above 0 nor a policy over the right
-            values.
+            be used, or holds windows of another length; if a window does not divide the horizon or
+            is not that of `one_report`; with `spread`, if there is no horizon, a horizon of more
+            than a million windows, a collection with `hold`, or a budget below one report for each
+            collection.
+        SpecError: if the budget is not a finite number above 0.
         TypeError: if a length is not an integer.
     """
 
@@ -78,7 +75,7 @@ class Ledger:
         path: str | Path,
         *,
         specs: Iterable[tuple[CollectionSpec, int]],
-        budget: Budget,
+        budget: Fraction | float | str,
         horizon_ms: int | None = None,
         spread: bool | Literal["rolling"] = False,
     ) -> None:
@@ -261,22 +258,6 @@ class Ledger:
         span = self._terms.period(time_ms)
         with self._store.reading():
             return read_spent(self._store, span)
-
-    def spent_policy(self, *, time_ms: int | None = None) -> SumPolicy:
-        """Return what a period, or all time, has spent for each pair of values, exactly.
-
-        This is the sum of the policies of all reports, whose collections share their values.
-
-        Raises:
-            SpecError: if the collections have different numbers of values.
-            LedgerError: if the file holds reports of other specs.
-        """
-        span = self._terms.period(time_ms)
-        with self._store.reading():
-            strangers = self._store.specs().keys() - self._terms.specs.keys()
-            if strangers:
-                raise LedgerError(f"expected the spec {min(strangers).hex()} among the collections")
-            return self._terms.sum(self._store, span)
 
 
 def _forgotten(spec: CollectionSpec) -> LedgerError:

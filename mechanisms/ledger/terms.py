@@ -6,20 +6,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from operator import index
 
-from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.base.times import EARLIEST_MS, LATEST_MS, format_time, resemble_seconds
 from ldpstream.mechanisms.ledger.errors import BudgetError, LedgerError
 from ldpstream.mechanisms.ledger.spent import read_budget
 from ldpstream.mechanisms.ledger.spread import MAX_SPREAD_WINDOWS, Spread, shared_out
 from ldpstream.mechanisms.ledger.store import Known, LedgerStore
-from ldpstream.mechanisms.policies.composition import SumPolicy, first_beyond
-from ldpstream.mechanisms.policies.policy import Policy
 from ldpstream.mechanisms.wire.spec import CollectionSpec
-
-_MAX_COMPARED_VALUES = 256
-"""Most values of a policy as the budget, whose pairs are compared before every report."""
-
-Budget = Policy | Fraction | int | float | str
 
 
 @dataclass(frozen=True)
@@ -66,7 +58,7 @@ class Terms:
     def __init__(
         self,
         specs: Iterable[tuple[CollectionSpec, int]],
-        budget: Budget,
+        budget: Fraction | float | str,
         horizon_ms: int | None,
         spread: Spread | None = None,
     ) -> None:
@@ -74,8 +66,7 @@ class Terms:
             spec.fingerprint: (spec, index(window_ms)) for spec, window_ms in specs
         }
         self._horizon_ms = None if horizon_ms is None else index(horizon_ms)
-        self._policy = self._read_policy(budget) if isinstance(budget, Policy) else None
-        self._limit = None if isinstance(budget, Policy) else read_budget(budget)
+        self._limit = read_budget(budget)
         for spec, window_ms in self.specs.values():
             if window_ms < 1 or not self._divides(window_ms):
                 raise LedgerError(
@@ -116,7 +107,9 @@ class Terms:
             raise LedgerError(
                 f"spread: expected a horizon of at most {MAX_SPREAD_WINDOWS:,} windows"
             )
-        plan = shared_out(windows_ms, horizon_ms, lambda counts: self._allows(counts, self._losses))
+        plan = shared_out(
+            windows_ms, horizon_ms, lambda counts: _total(counts, self._losses) <= self._limit
+        )
         if plan is None:
             raise LedgerError(
                 "spread: expected a budget of at least one report of each collection in a period"
@@ -127,17 +120,6 @@ class Terms:
         horizon_ms = self._horizon_ms
         return horizon_ms is None or (horizon_ms > 0 and horizon_ms % window_ms == 0)
 
-    def _read_policy(self, policy: Policy) -> Policy:
-        sizes = {spec.charged.size for spec, _ in self.specs.values()}
-        domains = {str(spec.domain.canonical()) for spec, _ in self.specs.values()}
-        if sizes != {policy.size} or len(domains) > 1 or policy.size > _MAX_COMPARED_VALUES:
-            raise SpecError(
-                "budget",
-                f"a number, or a policy of at most {_MAX_COMPARED_VALUES} values, those of all "
-                f"collections; got one of {policy.size}",
-            )
-        return policy
-
     def check_known(self, store: LedgerStore) -> dict[bytes, Known]:
         """Return the specs of a file, after checking that these terms can add up its reports.
 
@@ -146,13 +128,7 @@ class Terms:
         """
         path, known = store.path, store.specs()
         for fingerprint, entry in known.items():
-            if fingerprint not in self.specs:
-                if self._policy is not None:
-                    raise LedgerError(
-                        f"{path}: expected the spec {fingerprint.hex()} of {entry.name} among the "
-                        "collections, because the file holds reports of it"
-                    )
-            elif self.specs[fingerprint][1] != entry.window_ms:
+            if fingerprint in self.specs and self.specs[fingerprint][1] != entry.window_ms:
                 raise LedgerError(
                     f"{path}: expected windows of {entry.window_ms} ms for {entry.name}, as "
                     f"before, got {self.specs[fingerprint][1]} ms"
@@ -191,23 +167,6 @@ class Terms:
         first_ms = None if self._spread == "rolling" else start_ms - start_ms % horizon_ms
         return Share(first_ms, horizon_ms // window_ms, self._reports[spec.fingerprint])
 
-    def sum(self, store: LedgerStore, span: tuple[int, int] | None) -> SumPolicy:
-        """Return what the reports of a span have spent, for each pair of values."""
-        return self._added_up(
-            {
-                fingerprint: store.count(fingerprint, span, window_ms=window_ms)
-                for fingerprint, (_, window_ms) in self.specs.items()
-            }
-        )
-
-    def _added_up(self, counts: Mapping[bytes, int]) -> SumPolicy:
-        return SumPolicy(
-            tuple(
-                (spec.charged, counts.get(fingerprint, 0))
-                for fingerprint, (spec, _) in self.specs.items()
-            )
-        )
-
     def charge(self, store: LedgerStore, spec: CollectionSpec, start_ms: int) -> None:
         """Charge a report of a window, and store the spec with its first report.
 
@@ -227,10 +186,8 @@ class Terms:
         } | self._losses
         loss = losses[spec.fingerprint]
         for before in self._stretches(store, known, start_ms):
-            if not self._allows(before + Counter([spec.fingerprint]), losses):
-                spent = sum(
-                    (n * losses[fingerprint] for fingerprint, n in before.items()), Fraction(0)
-                )
+            spent = _total(before, losses)
+            if spent + loss > self._limit:
                 raise BudgetError(spec.name, spent=spent, asked=loss, allowed=self._limit)
         if spec.fingerprint not in known:
             store.add_spec(Known(spec.fingerprint, spec.name, self.window_ms(spec), loss))
@@ -253,13 +210,6 @@ class Terms:
         span, window_ms = self.period(start_ms), self.window_ms(spec)
         charged = store.charged(spec.fingerprint, span, window_ms=window_ms)
         return any(window.start_ms == epoch.start_ms for window in charged)
-
-    def _allows(self, counts: Mapping[bytes, int], losses: Mapping[bytes, Fraction]) -> bool:
-        """Return whether these numbers of reports of each spec together are within the budget."""
-        if self._policy is not None:
-            return first_beyond(self._added_up(counts), self._policy) is None
-        spent = sum((n * losses[fingerprint] for fingerprint, n in counts.items()), Fraction(0))
-        return self._limit is None or spent <= self._limit
 
     def _stretches(
         self, store: LedgerStore, known: Mapping[bytes, Known], start_ms: int
@@ -298,3 +248,8 @@ class Terms:
                 for start, fingerprint, length in charged
                 if start < first + horizon_ms and start + length > first
             )
+
+
+def _total(counts: Mapping[bytes, int], losses: Mapping[bytes, Fraction]) -> Fraction:
+    """Return what these numbers of reports of each spec lose together."""
+    return sum((n * losses[fingerprint] for fingerprint, n in counts.items()), Fraction(0))

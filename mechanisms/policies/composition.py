@@ -6,7 +6,7 @@ probability is a product and the losses of two sequences of values add up:
 reported again and again, where every term is of the same pair. All sums are exact rationals.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -15,72 +15,6 @@ from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.policies.budgets import shortest_paths
 from ldpstream.mechanisms.policies.matrix import MatrixPolicy
 from ldpstream.mechanisms.policies.policy import Policy
-
-
-@dataclass(frozen=True)
-class SumPolicy(Policy):
-    """The sum of policies over the same values, as terms `(policy, times)`.
-
-    Like `compose`, but without a matrix, and hence for any number of values.
-
-    Raises:
-        SpecError: if there is no policy, or the numbers of values differ.
-
-    >>> from ldpstream.mechanisms.policies.policy import BinaryPolicy
-    >>> one_sided = BinaryPolicy(0.5, float("inf"))
-    >>> total = SumPolicy(((one_sided, 3), (BinaryPolicy(0.1, 1.0), 1)))
-    >>> total.entry(0, 1), total.entry(1, 0)
-    (Fraction(8, 5), None)
-    """
-
-    terms: tuple[tuple[Policy, int], ...]
-
-    def __post_init__(self) -> None:
-        sizes = sorted({policy.size for policy, _ in self.terms})
-        if len(sizes) != 1:
-            raise SpecError("policy", f"policies of one number of values, got {sizes}")
-
-    @property
-    def size(self) -> int:
-        return self.terms[0][0].size
-
-    def entry(self, value: int, other: int) -> Fraction | None:
-        total = Fraction(0)
-        for policy, times in self.terms:
-            if not times:
-                continue
-            entry = policy.entry(value, other)
-            if entry is None:
-                return None
-            # A product with 1 would nearly double the time that `compose` takes.
-            total += entry if times == 1 else times * entry
-        return total
-
-    @property
-    def _used_policies(self) -> Sequence[Policy]:
-        return [policy for policy, times in self.terms if times]
-
-    @property
-    def unprotected_pairs(self) -> int:
-        """Number of ordered pairs of different values that some term does not protect.
-
-        Counted pair by pair if more than one term leaves pairs unprotected.
-        """
-        open_ones = [policy for policy in self._used_policies if policy.unprotected_pairs]
-        if len(open_ones) < 2:
-            return sum(policy.unprotected_pairs for policy in open_ones)
-        return sum(any(p.entry(*pair) is None for p in open_ones) for pair in self.pairs())
-
-    @property
-    def unprotected(self) -> str | None:
-        texts = [text for policy in self._used_policies if (text := policy.unprotected) is not None]
-        return "; ".join(dict.fromkeys(texts)) or None
-
-    def describe(self) -> dict[str, Json]:
-        terms: list[Json] = [
-            {"times": times, "policy": policy.describe()} for policy, times in self.terms
-        ]
-        return {"kind": "sum", "size": self.size, "terms": terms}
 
 
 @dataclass(frozen=True)
@@ -146,19 +80,23 @@ def compose(*policies: Policy) -> MatrixPolicy:
     >>> twice.entry(0, 1), twice.entry(1, 0)
     (Fraction(1, 1), None)
     """
-    total = SumPolicy(tuple((policy, 1) for policy in policies))
-    return MatrixPolicy(tuple(map(tuple, total.listed())))
+    sizes = sorted({policy.size for policy in policies})
+    if len(sizes) != 1:
+        raise SpecError("policy", f"policies of one number of values, got {sizes}")
+    tables = [policy.listed() for policy in policies]
+    return MatrixPolicy(
+        tuple(tuple(map(_sum, zip(*rows, strict=True))) for rows in zip(*tables, strict=True))
+    )
 
 
-def first_beyond(spent: Policy, allowed: Policy) -> tuple[int, int] | None:
-    """Return a pair whose budget in `spent` exceeds that in `allowed`, or None.
-
-    Compares the pairs that imply all others (`Policy.pairs`).
-    """
-    for value, other, budget in allowed.constraints():
-        if not spent.is_within(value, other, budget):
-            return value, other
-    return None
+def _sum(budgets: Iterable[Fraction | None]) -> Fraction | None:
+    """Return the sum of one pair's budgets, infinite (None) if one of them is."""
+    total = Fraction(0)
+    for entry in budgets:
+        if entry is None:
+            return None
+        total += entry
+    return total
 
 
 def closure(policy: Policy) -> MatrixPolicy:

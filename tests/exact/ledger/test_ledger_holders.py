@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from ldpstream.mechanisms import BlockPolicy, Blocks
 from ldpstream.mechanisms.ledger import Ledger, LedgerError
 from tests.exact.ledgers import DAY_MS, HOUR_MS, MODES, START_MS, content, open_ledger, spec
 
@@ -77,20 +76,6 @@ def test_processes_share_windows_and_budget(tmp_path: Path):
     first, second = (device.communicate("go\n", timeout=180)[0].split() for device in devices)
     assert first == second
     assert first.count("refused") == 5
-
-
-def test_holders_of_other_collections_cannot_spend_unseen_with_budgets_of_pairs(tmp_path: Path):
-    """Both had the file before either had a report in it."""
-    modes, other = spec("modes", 0.2), spec("other", 0.2)
-    pairs = BlockPolicy(0.3, Blocks.one(3))
-    with (
-        open_ledger(tmp_path, modes, budget=pairs) as ledger,
-        open_ledger(tmp_path, other, budget=pairs) as stranger,
-    ):
-        stranger.release(other, "bus", time_ms=START_MS)
-        with pytest.raises(LedgerError, match=f"the spec {other.fingerprint.hex()} of other"):
-            ledger.release(modes, "bus", time_ms=START_MS)
-        assert ledger.spent().total == Fraction(1, 5)
 
 
 def test_all_holders_have_windows_of_one_length(tmp_path: Path):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ldpstream.mechanisms import BlockPolicy, Blocks, MatrixPolicy, SpecError
+from ldpstream.mechanisms import SpecError
 from ldpstream.mechanisms.ledger import BudgetError, Ledger, LedgerError
 from tests.exact.ledgers import DAY_MS, HOUR_MS, START_MS, open_ledger, spec
 
@@ -51,8 +51,6 @@ def test_all_collections_share_the_budget_also_those_of_earlier_configurations(t
         assert (caught.value.spent, caught.value.asked) == (Fraction(1, 5), Fraction(1, 8))
         with pytest.raises(LedgerError, match="opened with"):
             ledger.release(modes, "bus", time_ms=START_MS)
-        with pytest.raises(LedgerError, match="among the collections"):
-            ledger.spent_policy()
 
 
 def test_windows_longer_than_a_period_count_in_all_that_they_touch(tmp_path: Path):
@@ -71,27 +69,6 @@ def test_windows_longer_than_a_period_count_in_all_that_they_touch(tmp_path: Pat
         for day in (-1, 7):
             assert ledger.spent(time_ms=start_ms + day * DAY_MS).windows == ()
         assert ledger.spent().total == Fraction(5, 10)
-
-
-def test_budgets_of_pairs(tmp_path: Path):
-    hidden, classical = spec("hidden", 0.2, 'sensitive = ["bus"]\n'), spec("modes", 0.3)
-    inf = float("inf")
-    allowed = MatrixPolicy.of([[0, 0.75, 0.75], [inf, 0, inf], [inf, inf, 0]])
-    with open_ledger(tmp_path, hidden, classical, budget=allowed) as ledger:
-        ledger.release(classical, "bus", time_ms=START_MS)
-        ledger.release(hidden, "bus", time_ms=START_MS)
-        ledger.release(hidden, "bus", time_ms=START_MS + HOUR_MS)
-        spent = ledger.spent_policy(time_ms=START_MS)
-        # 0.3 as a float is a little less than 3/10, and counts as that.
-        assert spent.entry(0, 1) == Fraction(2, 5) + Fraction(0.3)
-        assert spent.entry(1, 0) is None
-        with pytest.raises(BudgetError, match="of some pair"):
-            ledger.release(hidden, "walk", time_ms=START_MS + 2 * HOUR_MS)
-        ledger.release(hidden, "walk", time_ms=START_MS + DAY_MS)
-    with pytest.raises(LedgerError, match=f"the spec {classical.fingerprint.hex()} of modes"):
-        open_ledger(tmp_path, hidden, budget=allowed)
-    with pytest.raises(SpecError, match="those of all collections"):
-        open_ledger(tmp_path, hidden, budget=BlockPolicy(1.0, Blocks.one(4)))
 
 
 @pytest.mark.parametrize("budget", [0, -1, float("nan"), float("inf"), "much", "1/0", "1e9999"])

@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ldpstream.mechanisms import MatrixPolicy
 from ldpstream.mechanisms.ledger import BudgetError, Ledger, LedgerError, SkippedError
 from ldpstream.mechanisms.ledger.spread import draw_subset, drawn_windows, shared_out
 from tests.exact.ledgers import DAY_MS, HOUR_MS, START_MS, content, open_ledger, spec
@@ -200,17 +199,6 @@ def test_shares_are_the_largest_that_fit():
         assert shared_out(windows_ms, 12, fits) == max(
             (one for one in options if fits(one)), key=lambda one: sum(one.values()), default=None
         )
-
-
-def test_budgets_of_pairs_are_spread_too(tmp_path: Path):
-    hidden = spec("hidden", 0.2, 'sensitive = ["bus"]\n')
-    inf = float("inf")
-    allowed = MatrixPolicy.of([[0, 0.9, 0.75], [inf, 0, inf], [inf, inf, 0]])
-    for spread in (True, "rolling"):
-        folder = tmp_path / str(spread)
-        folder.mkdir()
-        with open_ledger(folder, hidden, budget=allowed, spread=spread) as ledger:
-            assert len(taken(ledger, hidden, START_MS)) == 3
 
 
 def test_a_budget_for_all_windows_takes_part_in_all(tmp_path: Path):

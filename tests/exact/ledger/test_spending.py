@@ -20,12 +20,7 @@ from ldpstream.mechanisms import (
     compose,
 )
 from ldpstream.mechanisms.base.errors import SpecError
-from ldpstream.mechanisms.policies.composition import (
-    PublicWeightPolicy,
-    SumPolicy,
-    closure,
-    first_beyond,
-)
+from ldpstream.mechanisms.policies.composition import PublicWeightPolicy, closure
 from tests.conformance.instances import LIP
 from tests.exact.wire.test_vectors import spec_of
 
@@ -60,12 +55,9 @@ def together(first: Channel, second: Channel, sequences: list[tuple[int, int]]) 
 def test_two_reports_of_one_value_lose_the_sum(one: str, other: str):
     first, second = mechanism_of(one), mechanism_of(other)
     both = together(first.channel(), second.channel(), [(x, x) for x in range(3)])
-    total = SumPolicy(((first.policy, 1), (second.policy, 1)))
-    assert both.satisfies(total) is None
     composed = compose(first.policy, second.policy)
     assert both.satisfies(composed) is None
     for x, z in product(range(3), repeat=2):
-        assert total.entry(x, z) == composed.entry(x, z)
         # No less would do: the worst ratios of both are taken at one pair of outputs.
         ratios = [worst(channel, x, z) for channel in (first.channel(), second.channel())]
         expected = None if None in ratios else math.prod(r for r in ratios if r is not None)
@@ -107,7 +99,7 @@ def test_a_repeated_report_loses_nothing_and_a_second_draw_does(name: str):
     assert repeated.satisfies(policy) is None
     drawn_again = together(channel, channel, [(x, x) for x in range(3)])
     assert drawn_again.satisfies(policy) is not None
-    assert drawn_again.satisfies(SumPolicy(((policy, 2),))) is None
+    assert drawn_again.satisfies(compose(policy, policy)) is None
 
 
 POLICIES: list[tuple[Policy, Fraction]] = [
@@ -134,26 +126,6 @@ def test_the_largest_loss_of_a_large_domain_takes_no_list():
     assert BlockPolicy(1.0, blocks).largest_loss() == 1
     with pytest.raises(SpecError, match="1000 values"):
         GraphPolicy(1001, ((0, 1, Fraction(1)),)).largest_loss()
-
-
-def test_a_sum_of_policies_is_a_policy():
-    sensitive, classical = HighLowPolicy(0.5, 3, frozenset({1})), BlockPolicy(1.0, Blocks.one(3))
-    total = SumPolicy(((sensitive, 2), (classical, 3), (BlockPolicy(9.0, Blocks([0, 1, 1])), 0)))
-    assert [total.entry(1, x) for x in range(3)] == [4, 0, 4]
-    assert total.entry(0, 1) is None
-    assert total.unprotected_pairs == sensitive.unprotected_pairs == 4
-    assert total.unprotected == sensitive.unprotected
-    both = SumPolicy(((sensitive, 1), (HighLowPolicy(1.0, 3, frozenset({0})), 1)))
-    assert both.unprotected_pairs == 6
-    with pytest.raises(SpecError, match="one number of values"):
-        SumPolicy(((sensitive, 1), (BlockPolicy(1.0, Blocks.one(4)), 1)))
-
-
-def test_the_first_pair_beyond_is_found():
-    allowed = MatrixPolicy.of([[0, 1, "inf"], [1, 0, 2], [1, 1, 0]])
-    assert first_beyond(MatrixPolicy.of([[0, 1, 9], [1, 0, 2], [1, 1, 0]]), allowed) is None
-    assert first_beyond(MatrixPolicy.of([[0, 1, 9], [1, 0, 2], [1, 1.5, 0]]), allowed) == (2, 1)
-    assert first_beyond(MatrixPolicy.of([[0, 1, 9], ["inf", 0, 2], [1, 1, 0]]), allowed) == (1, 0)
 
 
 @pytest.mark.parametrize("name", LIP)
