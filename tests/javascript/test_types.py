@@ -14,7 +14,8 @@ SCRIPTS = ROOT / "agents" / "web" / "page" / "js"
 def test_the_modules_keep_their_types_and_a_wrong_one_does_not(tmp_path: Path) -> None:
     (tmp_path / "wrong.js").write_text("/** @type {number} */\nexport const one = 'one';\n")
     config = json.loads((HERE / "jsconfig.json").read_text())
-    config["include"] = [str(SCRIPTS / "**" / "*.js"), str(tmp_path / "*.js")]
+    shared = SCRIPTS.parent / "types.d.ts"
+    config["include"] = [str(shared), str(SCRIPTS / "**" / "*.js"), str(tmp_path / "*.js")]
     file = tmp_path / "jsconfig.json"
     file.write_text(json.dumps(config))
     compile_all = ["tsc", "--pretty", "false", "-p", str(file)]

@@ -5,11 +5,7 @@ import { clockText } from "./format.js";
 
 /** @typedef {{time: string, text: string}} Annotation */
 
-/**
- * @param {import("./types.js").Collection} collection
- * @param {import("./types.js").Span} span
- * @returns {Annotation[]}
- */
+/** @param {Collection} collection @param {Span} span @returns {Annotation[]} */
 export const annotationsIn = ({ annotations = [] }, { start, end }) =>
   annotations.filter(
     ({ time }) => Date.parse(start) <= Date.parse(time) && Date.parse(time) < Date.parse(end),

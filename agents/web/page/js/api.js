@@ -2,18 +2,13 @@
 
 import { noteDate } from "./shell/clock.js";
 
-/** @typedef {import("./types.js").Span} Span */
-
 const TOKEN_KEY = "ldpstream.token";
 const PATIENCE_MS = 60000;
 export const GONE = 410;
 
 /** A refusal: the HTTP status and the worker's own words. */
 export class AnswerError extends Error {
-  /**
-   * @param {number} status
-   * @param {string} text
-   */
+  /** @param {number} status @param {string} text */
   constructor(status, text) {
     super(text);
     this.status = status;
@@ -30,10 +25,7 @@ export function keepToken(given) {
   sessionStorage.setItem(TOKEN_KEY, given);
 }
 
-/**
- * @param {string} withToken
- * @returns {Record<string, string>}
- */
+/** @param {string} withToken @returns {Record<string, string>} */
 export function headersFor(withToken) {
   return withToken ? { Authorization: `Bearer ${withToken}` } : {};
 }
@@ -59,10 +51,7 @@ export function parseExactly(text) {
   }
 }
 
-/**
- * @param {Response} answer
- * @returns {Promise<any>}
- */
+/** @param {Response} answer @returns {Promise<any>} */
 async function read(answer) {
   const body = parseExactly(await answer.text().catch(() => ""));
   if (!answer.ok) {

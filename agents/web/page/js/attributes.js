@@ -4,8 +4,6 @@ import { askAbout } from "./api.js";
 import { chosen } from "./choices.js";
 import { element, offer, select } from "./dom.js";
 
-/** @typedef {import("./types.js").Collection} Collection */
-
 /**
  * A collection or an attribute whose domain has the names that people read.
  *

@@ -1,8 +1,5 @@
 // Positions in ordered domains, as numbers and as texts of ranges.
 
-/** @typedef {import("./types.js").Domain} Domain */
-/** @typedef {import("./types.js").Label} Label */
-
 /**
  * The edge of a bin, in the digits that a double keeps next to the interval's ends.
  *

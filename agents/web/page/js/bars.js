@@ -4,7 +4,6 @@ import { tickText } from "./format.js";
 import { number } from "./table.js";
 import { ticksOf } from "./charts/ticks.js";
 
-/** @typedef {import("./format.js").Bounded} Bounded */
 /** @typedef {Bounded & {share: number | null}} Bar */
 /** @typedef {{low: number, width: number}} Scale */
 
@@ -29,7 +28,7 @@ export function scaleOf(entries) {
  * @param {Scale} scale
  * @param {string} unit
  * @param {boolean} [signed]
- * @returns {import("./table.js").Tick[]}
+ * @returns {Tick[]}
  */
 export function scaleTicks({ low, width }, unit, signed = false) {
   return ticksOf([100 * low, 100 * (low + width)], WIDTH).map((value) => ({
@@ -101,7 +100,7 @@ export function bar({ share, low, high }, scale, final, was) {
  * The columns that `boundedCells` fills.
  *
  * @param {string} title
- * @param {import("./table.js").Tick[]} [ticks] If all rows share a scale.
+ * @param {Tick[]} [ticks] If all rows share a scale.
  * @returns {import("./table.js").Column[]}
  */
 export const boundedColumns = (title, ticks) => [

@@ -2,10 +2,6 @@
 
 import { confidenceText } from "./format.js";
 
-/** @typedef {import("./types.js").Collection} Collection */
-/** @typedef {import("./types.js").Estimate} Estimate */
-/** @typedef {import("./types.js").WindowState} WindowState */
-
 // People look at an open window many times, and only anytime bounds hold at all these moments.
 const WATCHED = "anytime";
 const BY_LIKELIHOOD = "profile"; // Prefix of these methods' names.
@@ -52,10 +48,7 @@ export const WITHIN =
 
 const WHOSE = new Map([["active", "the devices that were active, reporting or not"]]);
 
-/**
- * @param {Estimate} estimate
- * @param {string} together What they hold for at once.
- */
+/** @param {Estimate} estimate @param {string} together What they hold for at once. */
 export function boundsText(estimate, together) {
   const level = confidenceText(estimate.confidence ?? 0);
   return (

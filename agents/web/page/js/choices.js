@@ -7,10 +7,7 @@ function kept() {
   return new URLSearchParams(location.hash.slice(1));
 }
 
-/**
- * @param {Name} name
- * @returns {string} Empty if nothing is chosen.
- */
+/** @param {Name} name @returns {string} Empty if nothing is chosen. */
 export function chosen(name) {
   return kept().get(name) ?? "";
 }

@@ -17,12 +17,8 @@ import {
 import { fillTable } from "./table.js";
 import { along, pointAt } from "./charts/tooltip.js";
 
-/** @typedef {import("./types.js").Domain} Domain */
-/** @typedef {import("./types.js").Estimate} Estimate */
-/** @typedef {import("./types.js").QuantileEntry} QuantileEntry */
-/** @typedef {import("./types.js").Shown} Shown */
-/** @typedef {{title: string, x: number[], ranges: import("./types.js").RangeEntry[], quantiles: QuantileEntry[], domain: Domain, before: Before | null}} Curve */
-/** @typedef {{name: string, ranges: import("./types.js").RangeEntry[], changed: string}} Before Another window, and what changed since. */
+/** @typedef {{title: string, x: number[], ranges: RangeEntry[], quantiles: QuantileEntry[], domain: Domain, before: Before | null}} Curve */
+/** @typedef {{name: string, ranges: RangeEntry[], changed: string}} Before Another window, and what changed since. */
 
 const TALL = 360; // Pixels.
 
@@ -127,12 +123,12 @@ export function drawCurve(name, title, domain, places, estimate, before = null) 
   pointAt(host, pointedOf(host, x));
 }
 
-/** @param {number} value @returns {import("./charts/tooltip.js").Tip} Of all curves that are shown. */
+/** @param {number} value @returns {Tip} Of all curves that are shown. */
 function tipOf(value) {
   const shown = [...curves].filter(([host]) => host.offsetParent).map(([, curve]) => curve);
   const rows = shown.flatMap(({ title, x, ranges, quantiles, domain, before }, place) => {
     const at = nearest(x, value);
-    /** @param {import("./types.js").RangeEntry} entry */
+    /** @param {RangeEntry} entry */
     const written = ({ share, low, high }) =>
       [share, low, high].map((one) => percentText(one, decimalsFor(ranges)));
     const [said, ...bounds] = written(ranges[at]);
@@ -160,7 +156,7 @@ function tipOf(value) {
  *
  * @param {HTMLElement} host
  * @param {number[]} x
- * @returns {import("./charts/tooltip.js").Pointed<number>}
+ * @returns {Pointed<number>}
  */
 function pointedOf(host, x) {
   return {
@@ -177,10 +173,7 @@ function pointedOf(host, x) {
   };
 }
 
-/**
- * @param {(number | null)[]} middle
- * @returns {import("./charts/charts.js").Line}
- */
+/** @param {(number | null)[]} middle @returns {Line} */
 const dashed = (middle) => ({ colour: "before", dashed: true, middle, low: [], high: [] });
 
 /** @param {QuantileEntry} quantile */

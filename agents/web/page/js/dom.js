@@ -1,9 +1,6 @@
 // Elements of the page. Labels come from the configuration, and only become text.
 
-/**
- * @param {string} id
- * @returns {HTMLElement}
- */
+/** @param {string} id @returns {HTMLElement} */
 export function element(id) {
   const found = document.getElementById(id);
   if (!found) throw new Error(`no element ${id}`);
@@ -12,8 +9,6 @@ export function element(id) {
 
 /** @param {string} id */
 export const select = (id) => /** @type {HTMLSelectElement} */ (element(id));
-
-/** @typedef {string | Node | null} Child */
 
 /**
  * Make an element; `className`, `hidden` and so on are properties, names with a dash attributes.

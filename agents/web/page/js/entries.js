@@ -20,11 +20,8 @@ import {
 import { changeCell } from "./views/changes.js";
 import { fillTable, number } from "./table.js";
 
-/** @typedef {import("./types.js").Entry} Entry */
-/** @typedef {import("./types.js").MeanEntry} MeanEntry */
-/** @typedef {import("./types.js").QuantileEntry} QuantileEntry */
 /** @typedef {import("./table.js").Column} Column */
-/** @typedef {import("./table.js").Child} Child */
+/** @typedef {import("./table.js").Content} Content */
 
 /**
  * Fill a table with shares, and with sums of weights if devices report any.
@@ -33,8 +30,8 @@ import { fillTable, number } from "./table.js";
  * @param {string} what The title of the names.
  * @param {{name: string, entry: Entry}[]} rows
  * @param {boolean} final
- * @param {Map<string, import("./views/changes.js").Change & {was?: Entry}> | null} [changes] Since another window.
- * @param {(name: string) => Child} [nameOf] What stands for a name.
+ * @param {Map<string, Change & {was?: Entry}> | null} [changes] Since another window.
+ * @param {(name: string) => Content} [nameOf] What stands for a name.
  */
 export function fillEntries(table, what, rows, final, changes = null, nameOf = (name) => name) {
   const entries = rows.map(({ entry }) => entry);
@@ -67,7 +64,7 @@ export function fillEntries(table, what, rows, final, changes = null, nameOf = (
     table,
     columns,
     rows.map(({ name, entry }) => {
-      /** @type {Child[]} */
+      /** @type {Content[]} */
       const cells = [
         nameOf(name),
         ...boundedCells(entry, percent, scale, final, changes?.get(name)?.was),
@@ -122,7 +119,7 @@ export function fillMeans(table, means, final) {
  *
  * @param {HTMLTableElement} table
  * @param {QuantileEntry[]} quantiles
- * @param {import("./types.js").Domain} domain
+ * @param {Domain} domain
  */
 export function fillQuantiles(table, quantiles, domain) {
   fillTable(

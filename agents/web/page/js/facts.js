@@ -6,13 +6,7 @@ import { countText, spanText, zonedSpanText, waitingText } from "./format.js";
 import { fillChip, windowStateOf } from "./state.js";
 import { forgetProof, isProved } from "./views/proof.js";
 
-/** @typedef {import("./types.js").Estimate} Estimate */
-/** @typedef {import("./types.js").Shown} Shown */
-
-/**
- * @param {string} id
- * @param {number | undefined} value
- */
+/** @param {string} id @param {number | undefined} value */
 function tile(id, value) {
   const where = element(id);
   const known = value !== undefined;
@@ -48,10 +42,7 @@ function mergedText({ blocks, names }) {
   return names.join(", ");
 }
 
-/**
- * @param {Shown} shown
- * @param {Estimate | null} estimate
- */
+/** @param {Shown} shown @param {Estimate | null} estimate */
 export function drawFacts(shown, estimate) {
   const { collection, windows, window, compared, status } = shown;
   const final = estimate?.final ?? window.final;

@@ -3,10 +3,6 @@
 import { numberOf } from "./axis.js";
 import { nowMs } from "./shell/clock.js";
 
-/** @typedef {import("./types.js").Label} Label */
-/** @typedef {import("./types.js").Span} Span */
-/** @typedef {{low: number | null, high: number | null}} Bounded */
-
 const UNDEFINED = "undefined";
 export const HOUR_MS = 3_600_000;
 export const DAY_MS = 24 * HOUR_MS;
@@ -44,7 +40,7 @@ const exactly = (digits) => ({ minimumFractionDigits: digits, maximumFractionDig
 
 /**
  * @param {Label} value
- * @param {import("./types.js").Domain} [domain] It says which labels are bins.
+ * @param {Domain} [domain] It says which labels are bins.
  * @returns {string}
  */
 export function labelText(value, domain) {
@@ -117,7 +113,7 @@ export const forgedText = (forged) =>
 /**
  * Return how many reports wait, and what for.
  *
- * @param {import("./types.js").Waiting} waiting
+ * @param {Waiting} waiting
  * @param {number} minimum
  */
 export function waitingText({ reports, until, more, because }, minimum) {
@@ -131,10 +127,7 @@ export function waitingText({ reports, until, more, because }, minimum) {
     : `${said} for ${others}, or until the window closes with ${least} or more.`;
 }
 
-/**
- * @param {number | null} share
- * @param {number} decimals
- */
+/** @param {number | null} share @param {number} decimals */
 export function percentText(share, decimals) {
   return share === null ? UNDEFINED : localText(share, { style: "percent", ...exactly(decimals) });
 }
@@ -184,7 +177,7 @@ export function meanText(value, { low, high }) {
 /**
  * A quantile and its bounds as text, with the outer ends of bins: "44 or less" and "36 to 48".
  *
- * @param {import("./types.js").QuantileEntry} quantile
+ * @param {QuantileEntry} quantile
  * @param {string | null} [unit]
  */
 export function quantileTexts({ value, low, high }, unit = "") {
@@ -215,11 +208,7 @@ export const zoneOf = (zone = UTC) =>
 /** @param {string} time RFC 3339; with an offset from UTC it is that of a local day. */
 const isMoment = (time) => time.endsWith("Z");
 
-/**
- * @param {number} ms
- * @param {Intl.DateTimeFormatOptions} options
- * @param {string} [zone]
- */
+/** @param {number} ms @param {Intl.DateTimeFormatOptions} options @param {string} [zone] */
 const timeText = (ms, options, zone = zoneOf()) =>
   formatOf(Intl.DateTimeFormat, { timeZone: zone, ...options }).format(ms);
 

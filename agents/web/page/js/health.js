@@ -5,13 +5,6 @@ import { element, say } from "./dom.js";
 import { ageText, countText, partText, zonedText } from "./format.js";
 import { nowMs } from "./shell/clock.js";
 
-/** @typedef {import("./types.js").Collection} Collection */
-/** @typedef {import("./types.js").Status} Status */
-/** @typedef {import("./types.js").Shown} Shown */
-/** @typedef {import("./types.js").PartitionStatus} PartitionStatus */
-/** @typedef {import("./types.js").WindowState} WindowState */
-/** @typedef {{window: import("./types.js").Span, due: number, reached: number, behind: PartitionStatus[]}} Wait */
-
 export const MANY_REJECTED = 0.01;
 const LIVE_MS = 600_000; // Reports up to this age count as current.
 
@@ -90,10 +83,7 @@ export function whichText({ behind }, { partitions }) {
 const oldestOf = (behind) =>
   behind.reduce((a, b) => ((a.watermark ?? "") <= (b.watermark ?? "") ? a : b));
 
-/**
- * @param {Wait} wait
- * @param {Status} status
- */
+/** @param {Wait} wait @param {Status} status */
 export function waitText(wait, status) {
   const { watermark, wait: reason } = oldestOf(wait.behind);
   const said = watermark
@@ -118,10 +108,7 @@ export function rejectedPart({ counted, late, rejected }) {
   return all ? rejected / all : 0;
 }
 
-/**
- * @param {Shown} shown
- * @param {string} view
- */
+/** @param {Shown} shown @param {string} view */
 export function drawHealth({ collection, window, status }, view) {
   const part = rejectedPart(status);
   say(element("rejected-words"), status.rejected ? `${partText(part)} of all` : "");

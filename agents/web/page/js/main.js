@@ -29,10 +29,7 @@ import { refreshTip, startTooltip } from "./charts/tooltip.js";
 import { offersAreas, startSearch, valuesView } from "./views/values-view.js";
 import { askChange } from "./views/changes.js";
 import { drawCompared, startCompared } from "./views/compared.js";
-import { comparedWindow, pickWindow, startWindows, windowsOf } from "./windows.js";
-
-/** @typedef {import("./types.js").Collection} Collection */
-/** @typedef {import("./types.js").Shown} Shown */
+import { comparedWindow, noteExpired, pickWindow, startWindows, windowsOf } from "./windows.js";
 
 const REST_MS = 3000;
 const LISTS = /** @type {const} */ (["top", "method", "measure"]); // With fixed options.
@@ -229,7 +226,10 @@ async function attempt() {
     if (status !== GONE) noteAnswer(false);
     showTokenForm(status === 401);
     // A window that expired while it was asked for is not in the next list of windows.
-    if (status === GONE) setTimeout(update, 2000);
+    if (status === GONE) {
+      noteExpired();
+      setTimeout(update, 2000);
+    }
     if (status === 401 || status === GONE) tellProblem("");
     else
       tellProblem(

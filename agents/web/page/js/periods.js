@@ -4,10 +4,6 @@
 import { ask, collectionPath } from "./api.js";
 import { DAY_MS, HOUR_MS } from "./format.js";
 
-/** @typedef {import("./types.js").Collection} Collection */
-/** @typedef {import("./types.js").Span} Span */
-/** @typedef {import("./types.js").WindowState} WindowState */
-
 /** @type {Record<string, [number, string]>} */
 export const PERIODS = {
   hour: [HOUR_MS, "the last hour"],
@@ -32,7 +28,10 @@ const lengthOf = ({ start, end }) => ms(end) - ms(start);
 export const periodName = ({ start, end }) => `${start}${CUSTOM}${end}`;
 
 /** @param {string} name */
-export const isPeriod = (name) => Object.hasOwn(PERIODS, name) || name.includes(CUSTOM);
+export const isCustom = (name) => name.includes(CUSTOM);
+
+/** @param {string} name */
+export const isPeriod = (name) => Object.hasOwn(PERIODS, name) || isCustom(name);
 
 /** @param {Collection} collection @returns {[string, string][]} As options of a list. */
 export const periodOptions = ({ window }) =>
@@ -75,11 +74,7 @@ export async function periodOf(collection, name, windows) {
   return joined({ start, end: newest.window.end }, windows);
 }
 
-/**
- * @param {Span} span
- * @param {WindowState[]} windows
- * @returns {WindowState}
- */
+/** @param {Span} span @param {WindowState[]} windows @returns {WindowState} */
 function joined(span, windows) {
   const parts = windows.filter(({ window }) => isWithin(window, span));
   const newest = windows.findLast((one) => one.final);

@@ -4,8 +4,6 @@ import { element, figure, say } from "./dom.js";
 import { confidenceText, countText, labelText, percentText } from "./format.js";
 import { fillTable } from "./table.js";
 
-/** @typedef {import("./types.js").Estimate} Estimate */
-
 /** @param {Estimate} estimate */
 export function drawPriors(estimate) {
   const { mmse, calibration, known_prior: known } = estimate;
@@ -37,7 +35,7 @@ export function drawPriors(estimate) {
   if (calibration) drawCalibration(calibration);
 }
 
-/** @param {import("./types.js").Calibration} calibration */
+/** @param {Calibration} calibration */
 function drawCalibration(calibration) {
   const { wrong, suspicion, levels, flagged, worst } = calibration;
   const p = calibration.p_value.toPrecision(2);

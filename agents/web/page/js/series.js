@@ -4,36 +4,6 @@ import { moveWithin } from "./api.js";
 import { numberOf } from "./axis.js";
 import { labelText } from "./format.js";
 
-/** @typedef {import("./types.js").Label} Label */
-/** @typedef {import("./types.js").SeriesAnswer} SeriesAnswer */
-
-/**
- * @typedef {object} Spot A window, or several that are shown or drawn as one.
- * @property {import("./types.js").Span} window
- * @property {number} n
- * @property {number} late
- * @property {boolean} final
- * @property {boolean} withheld
- * @property {SeriesAnswer} of
- */
-/**
- * @typedef {object} Point
- * @property {Spot} spot
- * @property {number | null} middle
- * @property {number | null} low
- * @property {number | null} high
- * @property {Label[]} labels The three if they are labels, as in the document; else empty.
- * @property {string[]} texts The same as texts.
- */
-/**
- * @typedef {object} Series
- * @property {"range" | "quantile" | "linear" | "value"} kind
- * @property {string} title
- * @property {boolean} share
- * @property {string} unit The axis's unit; series with the same unit share a scale.
- * @property {Point[]} points
- */
-
 /** @param {number} p */
 export const quantileTitle = (p) => `Quantile ${p}`;
 
@@ -52,7 +22,7 @@ export const MOST_VALUES_LISTED = 200;
  * The quantiles that all views ask for, as options: one family, so that each has the same bounds
  * wherever it is shown.
  *
- * @param {import("./types.js").Collection} collection
+ * @param {Collection} collection
  * @returns {[string, string][]}
  */
 export function quantileOptions({ domain, quantiles, values }) {
@@ -72,11 +42,7 @@ export const spotsOf = (of) =>
     of,
   }));
 
-/**
- * @param {Series["kind"]} kind
- * @param {Label} name
- * @param {import("./types.js").Domain} domain
- */
+/** @param {Series["kind"]} kind @param {Label} name @param {Domain} domain */
 export function seriesTitle(kind, name, domain) {
   if (kind === "quantile") return quantileTitle(Number(name));
   return kind === "linear" ? `Mean ${name}` : labelText(name, domain);
@@ -86,7 +52,7 @@ export function seriesTitle(kind, name, domain) {
  * The lines of answers to the same query, one after the other.
  *
  * @param {SeriesAnswer[]} answers
- * @param {import("./types.js").Domain} domain
+ * @param {Domain} domain
  * @returns {Series[]}
  */
 export function seriesOf(answers, domain) {
@@ -114,7 +80,7 @@ export function seriesOf(answers, domain) {
  * @param {Spot} spot
  * @param {[Label, Label, Label]} labels
  * @param {Series["kind"]} kind
- * @param {import("./types.js").Domain} domain
+ * @param {Domain} domain
  * @returns {Point}
  */
 function pointOf(spot, labels, kind, domain) {

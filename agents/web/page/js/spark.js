@@ -1,7 +1,5 @@
 // A sparkline with bounds over windows, for a cell of a table, with its own scale.
 
-/** @typedef {import("./series.js").Point} Point */
-
 const NAMESPACE = "http://www.w3.org/2000/svg";
 const [WIDTH, HEIGHT] = [100, 30]; // Stretched to the cell, without stretching strokes.
 

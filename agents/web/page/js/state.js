@@ -13,7 +13,6 @@ import {
 } from "./health.js";
 import { nowMs } from "./shell/clock.js";
 
-/** @typedef {import("./types.js").Shown} Shown */
 /** @typedef {{word: string, much?: string, said: string}} State A word, its amount, and why. */
 
 /** @type {Record<string, [string, string, string]>} Class, singular and plural; worst first. */
@@ -51,10 +50,7 @@ function hindrance({ collection, windows, status }) {
 /** @param {number} ms */
 const briefAge = (ms) => ageText(ms).replace("minutes", "min").replace("hours", "h");
 
-/**
- * @param {Pick<Shown, "collection" | "windows" | "status">} known
- * @returns {State}
- */
+/** @param {Pick<Shown, "collection" | "windows" | "status">} known @returns {State} */
 export function stateOf(known) {
   const { collection, windows, status } = known;
   const hindered = hindrance(known);

@@ -9,13 +9,10 @@ import { clockText, countText, zonedSpanText } from "./format.js";
 import { isWithin, periodName } from "./periods.js";
 import { spotsOf } from "./series.js";
 
-/** @typedef {import("./types.js").Shown} Shown */
-/** @typedef {import("./types.js").WindowState} WindowState */
-
 const MOST = 48;
 const TITLES = { open: "open", final: "final", withheld: "too few to be shown by themselves" };
 
-/** @typedef {Pick<WindowState, "window" | "n" | "final"> & {middle?: import("./types.js").Span}} Bar With a middle, of several windows. */
+/** @typedef {Pick<WindowState, "window" | "n" | "final"> & {middle?: Span}} Bar With a middle, of several windows. */
 
 /**
  * The bars; an older window is in the middle of them.
@@ -33,7 +30,7 @@ async function barsOf({ collection, windows, window }) {
   }
   /** @param {number} time */
   const text = (time) => new Date(time).toISOString();
-  /** @type {import("./types.js").SeriesAnswer} */
+  /** @type {SeriesAnswer} */
   const answer = await ask(
     queryPath(collection.name, "series", [
       ["start", text(2 * start - end)],

@@ -5,8 +5,7 @@ import { along, pointAt } from "./charts/tooltip.js";
 
 /** @typedef {{text: string, exact: number}} Figure */
 /** @typedef {{className: string, style: string}} Drawn A picture drawn by its style. */
-/** @typedef {import("./dom.js").Child | Figure | Drawn} Child */
-/** @typedef {{at: number, text: string}} Tick Percent of the width. */
+/** @typedef {Child | Figure | Drawn} Content */
 /** @typedef {{title: string, kind?: keyof typeof WIDTHS, ticks?: Tick[], sort?: string}} Column With `sort`, a button. */
 
 // Columns of tables with a chart, whose rows are laid out one by one; "more" columns come last.
@@ -27,7 +26,7 @@ const LONG = 250; // Rows: browsers leave out of captures what is not in sight.
  *
  * @param {string} text
  * @param {number | null | undefined} exact
- * @returns {Child}
+ * @returns {Content}
  */
 export function number(text, exact) {
   return exact === null || exact === undefined ? text : { text, exact };
@@ -39,7 +38,7 @@ export function number(text, exact) {
  *
  * @param {HTMLTableElement} table
  * @param {Column[]} columns
- * @param {Child[][]} rows One child per column.
+ * @param {Content[][]} rows One child per column.
  */
 export function fillTable(table, columns, rows) {
   const titles = columns.map(({ title }) => title).join("\n");
@@ -60,7 +59,7 @@ export function fillTable(table, columns, rows) {
  * Rows with bars can be pointed at: the tooltip says all that a narrow screen leaves out.
  *
  * @param {HTMLTableElement} table
- * @returns {import("./charts/tooltip.js").Pointed<string>}
+ * @returns {Pointed<string>}
  */
 function rowsOf(table) {
   const [body] = table.tBodies;
@@ -98,7 +97,7 @@ function rowsOf(table) {
  * @param {HTMLTableRowElement} row
  */
 function toldBy(row) {
-  /** @type {import("./charts/tooltip.js").Row[]} */
+  /** @type {TipRow[]} */
   const told = [];
   for (const { dataset, firstElementChild, textContent } of row.cells) {
     const title = dataset.title ?? "";
@@ -112,11 +111,7 @@ function toldBy(row) {
   return told;
 }
 
-/**
- * @param {HTMLTableElement} table
- * @param {Column[]} columns
- * @param {string} titles
- */
+/** @param {HTMLTableElement} table @param {Column[]} columns @param {string} titles */
 function begin(table, columns, titles) {
   table.dataset.titles = titles;
   table.setAttribute("role", "table");
@@ -174,7 +169,7 @@ function rowOf(columns) {
  * Change numbers and pictures in place: there may be a thousand, many times a minute.
  *
  * @param {HTMLTableCellElement} cell
- * @param {Child} child
+ * @param {Content} child
  */
 function fillCell(cell, child) {
   if (child === null || typeof child === "string" || child instanceof Node) {
@@ -193,11 +188,7 @@ function fillCell(cell, child) {
   }
 }
 
-/**
- * @template {"data" | "div"} Tag
- * @param {HTMLTableCellElement} cell
- * @param {Tag} tag
- */
+/** @template {"data" | "div"} Tag @param {HTMLTableCellElement} cell @param {Tag} tag */
 function partOf(cell, tag) {
   const shown = cell.firstElementChild;
   if (shown?.localName === tag) return /** @type {HTMLElementTagNameMap[Tag]} */ (shown);

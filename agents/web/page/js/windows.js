@@ -8,6 +8,7 @@ import { spanText } from "./format.js";
 import {
   earlierOf,
   earlierOptions,
+  isCustom,
   isPeriod,
   nextTo,
   periodName,
@@ -16,13 +17,15 @@ import {
 } from "./periods.js";
 import { COMPARE, onKeys } from "./shell/keys.js";
 
-/** @typedef {import("./types.js").Collection} Collection */
-/** @typedef {import("./types.js").WindowState} WindowState */
-
 const LIVE = "live";
 const BEFORE = "before";
 const NEWEST_WINDOWS = 200;
 const AROUND = 24; // Windows before and after an older one.
+
+let expired = ""; // A span in the URL of which a part is not kept.
+
+/** Call where the worker does not keep what is shown: of other windows the next list says so. */
+export const noteExpired = () => (expired = isCustom(chosen("window")) ? chosen("window") : "");
 
 /** @param {WindowState} one */
 const keyOf = ({ window }) => window.start;
@@ -67,7 +70,8 @@ export async function pickWindow(collection, windows) {
   const newest = windows.at(-1);
   const wanted = chosen("window");
   const final = windows.findLast((one) => one.final) ?? newest;
-  const period = isPeriod(wanted) ? await periodOf(collection.name, wanted, windows) : undefined;
+  const kept = isPeriod(wanted) && wanted !== expired;
+  const period = kept ? await periodOf(collection.name, wanted, windows) : undefined;
   const asked = wanted === LIVE ? newest : windows.find((one) => keyOf(one) === wanted);
   const shown = period ?? asked ?? final;
   /** @type {[string, string][]} */
@@ -122,10 +126,7 @@ function besides(windows, shown) {
   ];
 }
 
-/**
- * @param {WindowState[]} windows
- * @param {WindowState | undefined} shown
- */
+/** @param {WindowState[]} windows @param {WindowState | undefined} shown */
 function offerCompared(windows, shown) {
   const wanted = chosen("compare");
   /** @type {[string, string][]} */

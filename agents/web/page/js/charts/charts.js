@@ -6,39 +6,6 @@ import { drawMarks } from "./marks.js";
 import { colour } from "../theme.js";
 import { FONT, ticksOf, tickTimeText, widthOf } from "./ticks.js";
 
-/**
- * @typedef {object} Line
- * @property {string} colour A custom property.
- * @property {string} [shape] The path of a point; else the line alone is drawn.
- * @property {(number | null)[]} middle
- * @property {(number | null)[]} low
- * @property {(number | null)[]} high
- * @property {[string, string]} [label] At its end: a name, and small print.
- * @property {boolean} [dashed] Without its bounds.
- */
-/** @typedef {{x: number, wide: number, kind: "open" | "withheld", text: string}} Column */
-/** @typedef {{y: number, low: number, middle: number, high: number, label?: string, open?: boolean}} Whisker */
-/**
- * @typedef {object} Chart
- * @property {number[]} x Seconds, if they are times.
- * @property {string} [zone] Whose days and hours are drawn; by default UTC.
- * @property {number} [step] Between times; other values are not equally far apart.
- * @property {number[]} [wide] Steps that each point stands for, if not one.
- * @property {boolean[]} [final] Other points are hollow, with a dashed whisker.
- * @property {[number, number]} extent Of y.
- * @property {Line[]} lines
- * @property {number[]} [bars] In place of lines.
- * @property {boolean[]} [hatched] Bars of too few reports to be shown.
- * @property {Column[]} [columns] Steps that are marked as a whole.
- * @property {Whisker[]} [across] Horizontal whiskers.
- * @property {number[]} [notes] Times at which something happened.
- * @property {number} height Pixels.
- * @property {string} xTitle Without one there is no axis: it is that of the chart below.
- * @property {string} yTitle
- * @property {(value: number) => string} yText
- * @property {number} [gutter] Pixels left of the chart, if others share them.
- * @property {number} [room] Pixels right of it, if there are as many.
- */
 /** @typedef {{plot: any, chart: Chart, watch: ResizeObserver}} Kept */
 
 const APART = 50; // Pixels from one number of an axis to the next, at least.
@@ -157,10 +124,7 @@ function spanOf({ x, step = 0, wide, across = [] }) {
   return low < high ? [low, high] : [low - 0.5, high + 0.5];
 }
 
-/**
- * @param {HTMLElement} host
- * @param {Kept} kept
- */
+/** @param {HTMLElement} host @param {Kept} kept */
 function build(host, kept) {
   const { uPlot } = /** @type {any} */ (globalThis);
   const [ink, line] = ["faint", "line"].map(colour);

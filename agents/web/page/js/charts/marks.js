@@ -5,9 +5,6 @@ import { apart, point, stroke } from "./pen.js";
 import { FONT, fitted, widthOf } from "./ticks.js";
 import { drawWhiskers } from "./whiskers.js";
 
-/** @typedef {import("./charts.js").Chart} Chart */
-/** @typedef {import("./charts.js").Line} Line */
-
 const LABEL = 30; // Pixels from one label at the end of a line to the next.
 const DODGE = 5; // Pixels between open points of the same window.
 const DASHED = [3, 3];
@@ -52,11 +49,7 @@ export function drawMarks(plot, chart) {
   pen.restore();
 }
 
-/**
- * @param {CanvasRenderingContext2D} pen
- * @param {number[]} times
- * @param {Frame} frame
- */
+/** @param {CanvasRenderingContext2D} pen @param {number[]} times @param {Frame} frame */
 function drawNotes(pen, times, { atX, left, right, top, bottom }) {
   pen.save();
   pen.strokeStyle = pen.fillStyle = colour("ink");
@@ -69,11 +62,7 @@ function drawNotes(pen, times, { atX, left, right, top, bottom }) {
   pen.restore();
 }
 
-/**
- * @param {CanvasRenderingContext2D} pen
- * @param {Chart} chart
- * @param {Frame} frame
- */
+/** @param {CanvasRenderingContext2D} pen @param {Chart} chart @param {Frame} frame */
 function drawColumns(pen, { x, step = 1, columns = [] }, { atX, left, right, top, bottom }) {
   const each = atX(x[0] + step) - atX(x[0]);
   /** @type {Record<string, [string | CanvasPattern, string]>} Ground and ink. */
@@ -96,11 +85,7 @@ function drawColumns(pen, { x, step = 1, columns = [] }, { atX, left, right, top
   }
 }
 
-/**
- * @param {CanvasRenderingContext2D} pen
- * @param {Chart} chart
- * @param {Frame} frame
- */
+/** @param {CanvasRenderingContext2D} pen @param {Chart} chart @param {Frame} frame */
 function drawBars(pen, { x, step = 1, wide: steps, bars = [], final = [], hatched = [] }, frame) {
   const { atX, atY, bottom } = frame;
   const each = atX(x[0] + step) - atX(x[0]);

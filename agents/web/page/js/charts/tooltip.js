@@ -4,23 +4,6 @@
 import { element, make, say } from "../dom.js";
 import { PLACES } from "../shell/keys.js";
 
-/** @typedef {import("../dom.js").Child} Child */
-/** @typedef {{name: string, value: Child, bounds?: Child[], mark?: Element}} Row */
-/** @typedef {{title: string, more?: string, rows: Row[], notes?: Child[], keys?: string}} Tip */
-/** @typedef {{left: number, right: number, top: number, bottom: number}} Box */
-
-/**
- * @template Place
- * @typedef {object} Pointed What can be pointed at in a chart; a place stays when data changes.
- * @property {(event: PointerEvent) => Place | null} at
- * @property {(place: Place | null, key: string) => Place | null} move Where a key leads, or null;
- *   no key leads to where the cursor begins.
- * @property {(place: Place | null) => Box | null} mark Draw the cursor, for null take it away.
- *   Returns the box next to which the tooltip stands, relative to the viewport.
- * @property {(place: Place) => Tip | null} tip null if the place is gone.
- * @property {(place: Place | null, key: string) => boolean} [act] Whether a key did something else.
- */
-
 const GAP = 12; // Pixels between the cursor and the tooltip.
 
 /** @type {Map<HTMLElement, Pointed<any>>} */
@@ -139,10 +122,7 @@ export function end() {
   hideTip();
 }
 
-/**
- * @param {Tip} tip
- * @param {Box} box
- */
+/** @param {Tip} tip @param {Box} box */
 function showTip({ title, more = "", rows, notes = [], keys = "" }, box) {
   const shown = element("tip");
   const made = make(

@@ -4,7 +4,6 @@ import { colour } from "../theme.js";
 import { apart, point, stroke } from "./pen.js";
 import { FONT, widthOf } from "./ticks.js";
 
-/** @typedef {import("./charts.js").Whisker} Whisker */
 /** @typedef {import("./marks.js").Frame} Frame */
 
 const DOT = "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z";
@@ -12,11 +11,7 @@ const CAP = 4.5; // Pixels above and below.
 const LINE = 14; // Pixels from one label to the next.
 const LEAST_WIDTH = 420; // Pixels of a chart with labels: on a phone they would cover the curve.
 
-/**
- * @param {CanvasRenderingContext2D} pen
- * @param {Whisker[]} across
- * @param {Frame} frame
- */
+/** @param {CanvasRenderingContext2D} pen @param {Whisker[]} across @param {Frame} frame */
 export function drawWhiskers(pen, across, frame) {
   const { atX, atY, left } = frame;
   pen.strokeStyle = colour("accent");

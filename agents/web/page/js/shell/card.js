@@ -33,11 +33,7 @@ function part(tag, attributes, text = "") {
   return made;
 }
 
-/**
- * @param {string} text
- * @param {string} font
- * @returns {string[]}
- */
+/** @param {string} text @param {string} font @returns {string[]} */
 function wrapped(text, font) {
   /** @type {string[]} */
   const lines = [];

@@ -48,12 +48,10 @@ const COMMANDS = {
     return `import asyncio
 from ldpstream.agents.client import EstimateRequest, connect
 
-
 async def main() -> None:
     async with connect(${url}, token=${token() ? '"TOKEN"' : "None"}) as worker:
         request = EstimateRequest(${options.join(", ")})
         print(await worker.estimate(${JSON.stringify(here.collection)}, request))
-
 
 asyncio.run(main())
 `;
@@ -171,10 +169,7 @@ export function forgetSharing() {
   element("downloads").hidden = element("commands").hidden = true;
 }
 
-/**
- * @param {import("../types.js").Shown} shown
- * @param {string} view
- */
+/** @param {Shown} shown @param {string} view */
 export function offerSharing({ collection, window, compared }, view) {
   here = {
     collection: collection.name,

@@ -11,11 +11,7 @@ import { changeCell, isShown, listText } from "./changes.js";
 const MOST_LISTED = 6;
 const RATE_MS = 60_000; // The rate is an average over this time, because reports come in bursts.
 
-/**
- * @param {string} name Of a collection.
- * @param {string} [view]
- * @param {string} [text]
- */
+/** @param {string} name Of a collection. @param {string} [view] @param {string} [text] */
 export const link = (name, view, text = name) =>
   make(
     "a",

@@ -10,13 +10,10 @@ import { quantileOptions } from "../series.js";
 import { changedText, changesIn } from "./changes.js";
 import { saidOf } from "./first.js";
 
-/** @typedef {import("../types.js").Estimate} Estimate */
-/** @typedef {import("../types.js").Shown} Shown */
-
 const MOST_PLACES = 64;
 const MOST_WORK = 20_000_000; // Ranges times values that the worker allows in one answer.
 
-/** @type {import("../types.js").View} */
+/** @type {View} */
 export const cdfView = {
   id: "cumulative",
   fits: ({ domain }) => domain.ordered && domain.shape.length === 1,
@@ -24,11 +21,7 @@ export const cdfView = {
   update,
 };
 
-/**
- * @param {Shown} shown
- * @param {() => boolean} current
- * @returns {Promise<Estimate>}
- */
+/** @param {Shown} shown @param {() => boolean} current @returns {Promise<Estimate>} */
 async function update(shown, current) {
   const { collection } = shown;
   const { domain } = collection;

@@ -15,13 +15,6 @@ import {
 } from "../format.js";
 import { quantileOptions, quantileTitle } from "../series.js";
 
-/** @typedef {import("../types.js").Collection} Collection */
-/** @typedef {import("../types.js").ChangeAnswer} ChangeAnswer */
-/** @typedef {import("../types.js").Span} Span */
-/** @typedef {import("../types.js").ValueEntry} ValueEntry */
-/** @typedef {{value: number, low: number, high: number, told: "rose" | "fell" | null}} Change */
-/** @typedef {{key: string | number, name: string, change: Change, textOf: (difference: number) => string, unit: string, was: string, now: string}} Told */
-
 const MOST_NAMED = 3;
 const MOST_VALUES = 1000; // With more, those that differ most are listed.
 const MOST_QUERIES = 100; // That a worker takes.
@@ -63,7 +56,7 @@ export async function askChange(collection, span, before, method) {
 /**
  * A map without blocks in parts of equal size: a change of single places is hardly ever told.
  *
- * @param {import("../types.js").Domain} domain
+ * @param {Domain} domain
  * @returns {{text: string, box: number[][]}[]} As ranges, and by places; empty for other domains.
  */
 export function partsOf(domain) {
@@ -141,7 +134,7 @@ export function changesIn(
   });
 }
 
-/** @param {import("../types.js").Domain} domain Returns how far a value is from the next. */
+/** @param {Domain} domain Returns how far a value is from the next. */
 function stepOf(domain) {
   if (!domain.ordered || domain.shape[0] < 2) return 1;
   const [first, second] = [0, 1].map((place) => numberOf(labelOf(domain, 0, place), "high"));
@@ -177,10 +170,7 @@ export const listText = (names, most = MOST_NAMED) =>
     ? names.join(names.length === 2 ? " and " : ", ")
     : `${names.slice(0, most).join(", ")} and ${countText(names.length - most)} more`;
 
-/**
- * @param {ChangeAnswer | null} answer
- * @param {Told[]} told What is judged in it.
- */
+/** @param {ChangeAnswer | null} answer @param {Told[]} told What is judged in it. */
 export function changedText(answer, told) {
   if (!answer) return "";
   if (answer.withheld) return `Nothing is compared: ${answer.reason}.`;

@@ -8,9 +8,6 @@ import { confidenceText, countText, zonedSpanText } from "../format.js";
 import { fillTable } from "../table.js";
 import { changeCell, changesIn, isShown } from "./changes.js";
 
-/** @typedef {import("../types.js").Shown} Shown */
-/** @typedef {import("./changes.js").Told} Told */
-
 /** @type {Record<string, string>} What is assumed of the devices of two spans. */
 const DEVICES = {
   different: "no device is in both",
@@ -33,11 +30,7 @@ export function startCompared(changed) {
   });
 }
 
-/**
- * @param {Shown} shown
- * @param {string} view
- * @param {() => boolean} current
- */
+/** @param {Shown} shown @param {string} view @param {() => boolean} current */
 export async function drawCompared({ collection, change }, view, current) {
   const panel = element("compared");
   const answer = await change;

@@ -5,10 +5,8 @@ import { clockText } from "../format.js";
 import { MOST_LINES } from "../series.js";
 import { askChange, changesIn, isShown, listText } from "./changes.js";
 
-/** @typedef {import("../series.js").Spot} Spot */
-
 /**
- * @param {import("../types.js").Collection} collection
+ * @param {Collection} collection
  * @param {Spot[]} spots Oldest first.
  * @param {string[]} titles Of the lines that are drawn.
  */
@@ -30,7 +28,7 @@ export async function courseText(collection, spots, titles) {
   return `${since} ${listText(moved, MOST_LINES)}${same && `; ${same}: no difference shown`}.`;
 }
 
-/** @param {import("./changes.js").Told} told */
+/** @param {Told} told */
 function movedText({ name, change, textOf, unit }) {
   const rose = change.low > 0;
   const [low, high] = rose ? [change.low, change.high] : [-change.high, -change.low];

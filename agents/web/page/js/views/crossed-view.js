@@ -9,10 +9,6 @@ import { leaderText } from "./changes.js";
 import { end, pointAt, show } from "../charts/tooltip.js";
 import { inkOn, painter, rangeOfShares } from "./map-picture.js";
 
-/** @typedef {import("../types.js").Estimate} Estimate */
-/** @typedef {import("../types.js").Label} Label */
-/** @typedef {import("../types.js").Shown} Shown */
-/** @typedef {import("../types.js").ValueEntry} ValueEntry */
 /** @typedef {{names: string[], down: string[], across: string[], cells: ValueEntry[][]}} Crossed */
 
 const MOST_CELLS = 1_000; // More are listed as values.
@@ -21,7 +17,7 @@ const ORDER = new Intl.Collator("en", { numeric: true });
 /** @type {Crossed | null} */
 let drawn = null;
 
-/** @type {import("../types.js").View} */
+/** @type {View} */
 export const crossedView = {
   id: "crossed",
   fits: ({ domain, values }) => domain.kind === "pair" && values <= MOST_CELLS,
@@ -50,11 +46,7 @@ export function startCrossed() {
   table().addEventListener("focusout", end);
 }
 
-/**
- * @param {Shown} shown
- * @param {() => boolean} current
- * @returns {Promise<Estimate>}
- */
+/** @param {Shown} shown @param {() => boolean} current @returns {Promise<Estimate>} */
 async function update({ collection, window, method }, current) {
   /** @type {Estimate} */
   const estimate = await ask(
@@ -82,7 +74,7 @@ async function update({ collection, window, method }, current) {
 /**
  * @param {string[]} names
  * @param {ValueEntry[]} entries
- * @param {import("../types.js").Domain[]} [parts]
+ * @param {Domain[]} [parts]
  * @returns {Crossed}
  */
 function crossed(names, entries, parts) {
@@ -132,10 +124,7 @@ function fill() {
   );
 }
 
-/**
- * @param {string} text
- * @param {string[]} across
- */
+/** @param {string} text @param {string[]} across */
 function rowOf(text, across) {
   const head = make("th", { scope: "row", role: "rowheader", className: "name" }, text);
   const cells = across.map((title) =>
@@ -181,7 +170,7 @@ function paint() {
   );
 }
 
-/** @type {import("../charts/tooltip.js").Pointed<HTMLTableCellElement>} */
+/** @type {Pointed<HTMLTableCellElement>} */
 const pointed = {
   at: ({ target }) => /** @type {Element} */ (target).closest("td"),
   move: () => null,
@@ -189,7 +178,7 @@ const pointed = {
   tip: tipOf,
 };
 
-/** @param {HTMLTableCellElement} cell @returns {import("../charts/tooltip.js").Tip | null} */
+/** @param {HTMLTableCellElement} cell @returns {Tip | null} */
 function tipOf(cell) {
   const row = /** @type {HTMLTableRowElement} */ (cell.parentElement).sectionRowIndex;
   const column = cell.cellIndex - 1;

@@ -14,19 +14,6 @@ import { seriesOf, seriesTitle } from "../series.js";
 import { changesIn } from "./changes.js";
 import { standingText } from "./merged.js";
 
-/** @typedef {import("../types.js").Collection} Collection */
-/** @typedef {import("../types.js").Estimate} Estimate */
-/** @typedef {import("../types.js").SeriesAnswer} SeriesAnswer */
-/** @typedef {import("./changes.js").Told} Told */
-/** @typedef {{said: string, bounds: string}} Said */
-/**
- * @typedef {object} First
- * @property {Said} newest In the newest final window; empty if nothing is shown of it.
- * @property {import("../series.js").Point[]} points In all final windows, each span once.
- * @property {Told | null} own How the number has changed since the final window before.
- * @property {Told[]} changes All changes since then.
- */
-
 const MOST_OF_AREAS = 100_000; // Values: with more, there are no areas.
 const NOTHING = { said: "", bounds: "" };
 const KINDS = ["quantile", "range", "value", "linear"];
@@ -92,7 +79,7 @@ export async function firstOf(collection, answer) {
  * The headline number and its bounds: a quantile, a range, the largest share or a mean.
  *
  * @param {Pick<Estimate, "ranges" | "quantiles" | "linear" | "distribution">} estimate
- * @param {import("../types.js").Domain} domain
+ * @param {Domain} domain
  * @param {boolean} [brief] A name instead of a sentence.
  * @returns {Said} Empty if there is none.
  */

@@ -15,11 +15,6 @@ import { nextOf, pastOf, problemWord, waitOf, waitText } from "../health.js";
 import { nowMs } from "../shell/clock.js";
 import { fillTable, number } from "../table.js";
 
-/** @typedef {import("../types.js").PartitionStatus} PartitionStatus */
-/** @typedef {import("../types.js").Shown} Shown */
-/** @typedef {import("../types.js").Status} Status */
-/** @typedef {import("../health.js").Wait} Wait */
-
 /** @type {Record<string, [string, string]>} What arrived, and what to look at. */
 const REASONS = {
   undecodable: ["an invalid frame", "who else writes to the topic"],
@@ -33,7 +28,7 @@ const REASONS = {
   crowded: ["a token that its window has no room for", "more partitions, or a shorter grace"],
 };
 
-/** @type {import("../types.js").View} */
+/** @type {View} */
 export const healthView = { id: "health", fits: () => true, update };
 
 /** @param {Shown} shown */
@@ -68,10 +63,7 @@ async function update(shown) {
   return null;
 }
 
-/**
- * @param {Shown} shown
- * @param {Wait | null} wait
- */
+/** @param {Shown} shown @param {Wait | null} wait */
 function sumText({ collection, windows, status }, wait) {
   if (status.problems.length) return `${problemWord(status)}: ${status.problems.join(" ")}`;
   if (wait) return `No window can close: ${collection.name} ${waitText(wait, status)}`;
@@ -131,20 +123,14 @@ function drawPartitions(partitions, line, wait) {
   );
 }
 
-/**
- * @param {PartitionStatus} partition
- * @param {boolean} [behind]
- */
+/** @param {PartitionStatus} partition @param {boolean} [behind] */
 function stateText({ idle, owned }, behind) {
   const said = [behind && "waited for", idle && "idle", !owned && "another worker's"];
   const text = said.filter(Boolean).join(", ");
   return behind ? make("span", { className: "alarm" }, text) : text;
 }
 
-/**
- * @param {Shown} shown
- * @param {Wait | null} wait
- */
+/** @param {Shown} shown @param {Wait | null} wait */
 function drawRelease({ collection }, wait) {
   element("release").hidden = !wait;
   if (!wait) return;

@@ -6,16 +6,13 @@ import { decimalsFor, pointsText } from "../format.js";
 import { colour } from "../theme.js";
 import { changeCell, changedText, changesIn, partsOf } from "./changes.js";
 
-/** @typedef {import("../types.js").AreaEntry} AreaEntry */
-/** @typedef {import("./changes.js").Told} Told */
-
 /**
  * What a picture of the change shows, and what is said of it.
  *
- * @param {import("../types.js").Collection} collection
- * @param {import("../types.js").ChangeAnswer} answer
+ * @param {Collection} collection
+ * @param {ChangeAnswer} answer
  * @param {AreaEntry[]} known Areas of shares: those of blocks have the places of each.
- * @returns {import("./map-picture.js").Painted & {said: string}}
+ * @returns {Painted & {said: string}}
  */
 export function changePicture(collection, answer, known) {
   const all = new Map(changesIn(answer, collection).map((told) => [told.key, told]));

@@ -19,7 +19,7 @@ let at = null;
 /**
  * @param {[number, number]} now Rows and columns.
  * @param {View} seen The part of them that is shown.
- * @param {(cell: number) => import("../charts/tooltip.js").Tip} tip
+ * @param {(cell: number) => Tip} tip
  * @param {(by: number) => void} zoom
  */
 export function fitCursor(now, seen, tip, zoom) {

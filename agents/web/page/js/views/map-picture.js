@@ -6,25 +6,13 @@ import { scaleOfColours } from "../colours.js";
 import { numberText } from "../format.js";
 import { colour, isDark } from "../theme.js";
 
-/** @typedef {import("../types.js").AreaEntry} AreaEntry */
-/** @typedef {import("../types.js").Label} Label */
 /** @typedef {{row: number, column: number, rows: number, columns: number}} View */
-/**
- * @typedef {object} Painted What areas show.
- * @property {AreaEntry[]} areas
- * @property {() => (area: AreaEntry) => string} paint The colour of each in the current theme.
- * @property {(area: AreaEntry) => boolean} hatched
- * @property {(area: AreaEntry) => string} written On an area of its own; empty for nothing.
- * @property {{title: string, unsure: string, ticks: string[], paint: () => (at: number) => string}} legend
- *   Colours are those at 0 to 1.
- * @property {(area: AreaEntry) => import("../charts/tooltip.js").Row[]} rows What is told of an area.
- */
 /**
  * @typedef {object} Grid Where they are.
  * @property {Int32Array} owner The innermost area of each place.
  * @property {Int32Array} block The block of each place.
  * @property {[number, number]} shape
- * @property {import("../types.js").Domain} domain
+ * @property {Domain} domain
  * @property {View} view
  * @property {(axis: number, place: number) => Label} label
  */
@@ -88,10 +76,7 @@ export function inkOn(rgb) {
   return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 ? "#000000" : "#ffffff";
 }
 
-/**
- * @param {CanvasRenderingContext2D} pen
- * @param {string} line
- */
+/** @param {CanvasRenderingContext2D} pen @param {string} line */
 function hatching(pen, line) {
   const tile = document.createElement("canvas");
   tile.width = tile.height = 8;
@@ -105,10 +90,7 @@ function hatching(pen, line) {
   return /** @type {CanvasPattern} */ (pen.createPattern(tile, "repeat"));
 }
 
-/**
- * @param {HTMLCanvasElement} canvas
- * @param {Picture} picture
- */
+/** @param {HTMLCanvasElement} canvas @param {Picture} picture */
 export function drawPicture(canvas, picture) {
   const box = canvas.getBoundingClientRect();
   const scale = window.devicePixelRatio || 1;

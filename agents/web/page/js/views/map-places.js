@@ -3,9 +3,6 @@
 import { ask, collectionPath } from "../api.js";
 import { countText } from "../format.js";
 
-/** @typedef {import("../types.js").AreaEntry} AreaEntry */
-/** @typedef {import("../types.js").Collection} Collection */
-
 /** @type {Map<string, Int32Array>} For collections whose blocks are not boxes, by fingerprint. */
 const tables = new Map();
 

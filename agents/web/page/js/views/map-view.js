@@ -21,9 +21,6 @@ import { ownersOf, placesOf, sentenceOf, timesEven } from "./map-places.js";
 import { hasShapes, shapesOf } from "./shapes.js";
 import { fillTable } from "../table.js";
 
-/** @typedef {import("../types.js").AreaEntry} AreaEntry */
-/** @typedef {import("../types.js").Estimate} Estimate */
-/** @typedef {import("../types.js").Shown} Shown */
 /** @typedef {import("./map-picture.js").Picture} Picture */
 
 const MOST_PLACES = 100_000; // Larger domains have no areas.
@@ -42,7 +39,7 @@ let drawn = null;
 let pendingZoom = null;
 let [restTimer, paintFrame] = [0, 0];
 
-/** @type {import("../types.js").View} */
+/** @type {View} */
 export const mapView = {
   id: "map",
   fits: (collection) => {
@@ -65,11 +62,7 @@ export function startMap() {
   new ResizeObserver(redraw).observe(element("map"));
 }
 
-/**
- * @param {Shown} shown
- * @param {() => boolean} current
- * @returns {Promise<Estimate>}
- */
+/** @param {Shown} shown @param {() => boolean} current @returns {Promise<Estimate>} */
 async function update({ collection, window, change, method }, current) {
   /** @type {[string, string][]} */
   const asked = [
@@ -77,7 +70,7 @@ async function update({ collection, window, change, method }, current) {
     ["areas", "true"],
     ["method", method],
   ];
-  /** @type {[Estimate, import("../types.js").ChangeAnswer | null]} */
+  /** @type {[Estimate, ChangeAnswer | null]} */
   const [estimate, answer] = await Promise.all([
     ask(estimatePath(collection.name, window.window, asked)),
     change,
@@ -280,10 +273,7 @@ function decimalsOf(areas) {
   return Math.min(6, Math.max(1, 1 - Math.floor(Math.log10(least))));
 }
 
-/**
- * @param {string} id
- * @param {number[]} places Of the areas, in order.
- */
+/** @param {string} id @param {number[]} places Of the areas, in order. */
 function fillAreas(id, places) {
   if (!drawn) return;
   const { areas, domain } = drawn;
@@ -343,7 +333,7 @@ function drawLegend({ areas, hatched, legend }) {
  * The picture of shares per place.
  *
  * @param {AreaEntry[]} areas
- * @returns {import("./map-picture.js").Painted}
+ * @returns {Painted}
  */
 function sharesOf(areas) {
   const range = rangeOf(areas);
@@ -388,13 +378,13 @@ function sharesOf(areas) {
   };
 }
 
-/** @param {number} cell @returns {import("../charts/tooltip.js").Tip} */
+/** @param {number} cell @returns {Tip} */
 function tipOf(cell) {
   const { areas, owner, shape, label, domain, rows } = /** @type {Picture} */ (drawn);
   const area = areas[owner[cell]];
   if (!area) return { title: "outside of all blocks", rows: [] };
   if (!area.box) return { title: areaText(area), rows: rows(area) };
-  const place = /** @type {import("../types.js").Label} */ ([
+  const place = /** @type {Label} */ ([
     label(0, Math.floor(cell / shape[1])),
     label(1, cell % shape[1]),
   ]);

@@ -4,8 +4,6 @@ import { boundedCells, boundedColumns, scaleOf, scaleTicks } from "../bars.js";
 import { areaText, countText, decimalsFor, percentText } from "../format.js";
 import { fillTable, number } from "../table.js";
 
-/** @typedef {import("../types.js").AreaEntry} AreaEntry */
-
 /** @param {AreaEntry[]} areas What they say first. */
 export function standingText(areas) {
   const named = areas.filter(({ inside }) => inside !== null);

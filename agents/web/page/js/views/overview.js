@@ -11,10 +11,7 @@ import { drawChanged, drawPromises, drawWorker, link } from "./cards.js";
 import { changeCell, listText } from "./changes.js";
 import { firstOf } from "./first.js";
 
-/** @typedef {import("../types.js").Collection} Collection */
-/** @typedef {import("../types.js").SeriesAnswer} SeriesAnswer */
-/** @typedef {import("../types.js").WindowState} WindowState */
-/** @typedef {{collection: Collection, windows: WindowState[], status: import("../types.js").Status, first: import("./first.js").First}} Known */
+/** @typedef {{collection: Collection, windows: WindowState[], status: Status, first: First}} Known */
 
 const NEWEST = 24;
 const RANKS = ["Current", ...Object.keys(STATES).reverse()];
@@ -68,10 +65,7 @@ function unknown(collection, problem) {
   return { collection, windows: [], status, first };
 }
 
-/**
- * @param {{state: {word: string}, collection: Collection}[]} rows
- * @returns {(string | Node)[]}
- */
+/** @param {{state: {word: string}, collection: Collection}[]} rows @returns {(string | Node)[]} */
 function sumOf(rows) {
   const count = `${countText(rows.length)} ${rows.length === 1 ? "collection" : "collections"}`;
   const parts = Object.entries(STATES).flatMap(([word, [shape, one, several]]) => {

@@ -7,21 +7,14 @@ import { fillTable } from "../table.js";
 import { drawProof } from "./proof.js";
 import { drawSpent } from "./spent.js";
 
-/** @typedef {import("../types.js").Collection} Collection */
-/** @typedef {import("../types.js").Estimate} Estimate */
-/** @typedef {import("../types.js").Shown} Shown */
 /** @typedef {["clear" | "partly" | "never", string]} Seen */
 
 let drawn = "";
 
-/** @type {import("../types.js").View} */
+/** @type {View} */
 export const privacyView = { id: "privacy", fits: () => true, update };
 
-/**
- * @param {Shown} shown
- * @param {() => boolean} current
- * @returns {Promise<Estimate>}
- */
+/** @param {Shown} shown @param {() => boolean} current @returns {Promise<Estimate>} */
 async function update({ collection, window, method }, current) {
   const path = estimatePath(collection.name, window.window, [["method", method]]);
   /** @type {Estimate} */

@@ -6,8 +6,6 @@ import { countText, tickText } from "../format.js";
 import { save } from "../shell/sharing.js";
 import { drawYear } from "./year.js";
 
-/** @typedef {import("../types.js").Certificate} Certificate */
-/** @typedef {import("../types.js").Collection} Collection */
 /** @typedef {{certificate?: Certificate, refused?: string, at: number}} Known */
 
 const AGAIN_MS = 60_000; // After a refusal.
@@ -51,10 +49,7 @@ export function drawProof(collection) {
   });
 }
 
-/**
- * @param {Collection} collection
- * @returns {Promise<Known>}
- */
+/** @param {Collection} collection @returns {Promise<Known>} */
 async function prove({ name, fingerprint }) {
   const path = `${collectionPath(name)}/certificate?fingerprint=${fingerprint}`;
   try {
@@ -65,10 +60,7 @@ async function prove({ name, fingerprint }) {
   }
 }
 
-/**
- * @param {Collection} collection
- * @param {Known | undefined} found
- */
+/** @param {Collection} collection @param {Known | undefined} found */
 function draw(collection, found) {
   const { certificate, refused } = found ?? {};
   const { minimum, minimum_block: least, accepted } = collection;
@@ -107,10 +99,7 @@ function draw(collection, found) {
   };
 }
 
-/**
- * @param {Certificate | undefined} certificate
- * @param {string | undefined} refused
- */
+/** @param {Certificate | undefined} certificate @param {string | undefined} refused */
 function verdict(certificate, refused) {
   if (refused !== undefined) return `not known: ${refused}`;
   if (!certificate) return "being proved";
@@ -119,10 +108,7 @@ function verdict(certificate, refused) {
     : make("strong", { className: "alarm" }, `fails: ${certificate.violation ?? "see its file"}`);
 }
 
-/**
- * @param {Certificate} certificate
- * @returns {[string, string][]}
- */
+/** @param {Certificate} certificate @returns {[string, string][]} */
 function factsOf({ factor, largest_factor: largest, policy, proof, odds, information }) {
   return [
     [worstOf(policy), factor ?? "unbounded"],
@@ -150,7 +136,7 @@ function factsOf({ factor, largest_factor: largest, policy, proof, odds, informa
 /**
  * Whether budgets grow with distance, so that neighbours do not show the worst.
  *
- * @param {import("../types.js").Policy} policy
+ * @param {Policy} policy
  * @returns {boolean}
  */
 function isMetric({ kind, values, attributes }) {
@@ -161,7 +147,7 @@ function isMetric({ kind, values, attributes }) {
 /**
  * What the largest ratio is about: policies differ in what they bound.
  *
- * @param {import("../types.js").Policy} policy
+ * @param {Policy} policy
  * @returns {string}
  */
 function worstOf({ kind, metric, values, attributes }) {

@@ -2,7 +2,6 @@
 
 import { ask, collectionPath } from "../api.js";
 
-/** @typedef {import("../types.js").Collection} Collection */
 /** @typedef {[number, number]} Point Longitude and latitude. */
 /** @typedef {{block: number, rings: Point[][]}} Polygon Its outline, and its holes. */
 /** @typedef {{block: Int32Array, shape: [number, number], label: (axis: number, place: number) => number}} Places */

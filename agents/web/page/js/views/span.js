@@ -8,9 +8,7 @@ import { PERIODS } from "../periods.js";
 const NEWEST = 24; // Windows.
 const ALL = "all";
 
-/** @typedef {import("../types.js").WindowState} WindowState */
-
-/** @param {import("../types.js").Collection} collection */
+/** @param {Collection} collection */
 const chosenSpan = ({ window }) =>
   offered(window.hop_ms).find(([name]) => name === chosen("last"))?.[0] ?? "";
 
@@ -29,7 +27,7 @@ const offered = (hop_ms) => [
  * What asks for the series of final windows, and for that of open ones, which may still change and
  * have other bounds.
  *
- * @param {import("../types.js").Collection} collection
+ * @param {Collection} collection
  * @param {WindowState[]} windows The newest, oldest first.
  * @returns {{open: boolean, options: [string, string][]}[]}
  */
@@ -66,7 +64,7 @@ export function startSpans(changed) {
   });
 }
 
-/** @param {import("../types.js").Collection} collection */
+/** @param {Collection} collection */
 export function drawSpans(collection) {
   const wanted = chosenSpan(collection);
   const buttons = offered(collection.window.hop_ms).map(([name, text]) =>

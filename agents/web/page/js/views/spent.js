@@ -3,9 +3,6 @@
 import { element, make, say } from "../dom.js";
 import { durationText } from "../format.js";
 
-/** @typedef {import("../types.js").Collection} Collection */
-/** @typedef {import("../types.js").LossOverTime} LossOverTime */
-
 const MOST_PARTS = 48; // Above it parts are too narrow for gaps.
 const FREE = "Nothing here limits how often a device reports: only its own ledger's budget does. ";
 const CONFIGURED =

@@ -1,7 +1,5 @@
 // The lines over time as a file: a record for each window and line, with bounds and how they hold.
 
-/** @typedef {import("../series.js").Series} Series */
-
 /** @type {ReturnType<typeof recordsOf>} */
 let shown = [];
 
@@ -35,7 +33,7 @@ function recordsOf(series) {
   );
 }
 
-/** @typedef {import("../types.js").Label | boolean} Cell */
+/** @typedef {Label | boolean} Cell */
 
 /**
  * As RFC 4180 has it; null is empty, and a bin is written as in JSON. Spreadsheets run texts that

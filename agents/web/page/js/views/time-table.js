@@ -4,9 +4,6 @@ import { element, say } from "../dom.js";
 import { countText, decimalsFor, meanText, percentText, spanText, zoneOf } from "../format.js";
 import { fillTable, number } from "../table.js";
 
-/** @typedef {import("../series.js").Point} Point */
-/** @typedef {import("../series.js").Series} Series */
-
 /**
  * Returns what writes the number of a point and its bounds.
  *
@@ -26,7 +23,7 @@ export function writer({ share, points }) {
 /**
  * The numbers of the chart, newest first.
  *
- * @param {{collection: import("../types.js").Collection, spots: import("../series.js").Spot[], series: Series[]}} drawn
+ * @param {{collection: Collection, spots: Spot[], series: Series[]}} drawn
  */
 export function fillWindows({ collection, spots, series }) {
   const written = series.map((one) => one.points.map(writer(one)));

@@ -26,25 +26,18 @@ import { keepLines } from "./time-file.js";
 import { fillWindows, writer } from "./time-table.js";
 import { valuesView } from "./values-view.js";
 
-/** @typedef {import("../charts/charts.js").Chart} Chart */
-/** @typedef {import("../series.js").Series} Series */
-/** @typedef {import("../types.js").Collection} Collection */
-/** @typedef {import("../types.js").Estimate} Estimate */
-/** @typedef {import("../types.js").Shown} Shown */
-/** @typedef {import("../series.js").Spot} Spot */
-/** @typedef {import("../types.js").SeriesAnswer} SeriesAnswer */
 /**
  * @typedef {object} Drawn
  * @property {Collection} collection
  * @property {Spot[]} spots
  * @property {Series[]} series
- * @property {import("../types.js").WindowState} window The one that is shown in other views.
+ * @property {WindowState} window The one that is shown in other views.
  */
-/** @typedef {{kind: Series["kind"], title: string, name: import("../types.js").Label}} Offered */
+/** @typedef {{kind: Series["kind"], title: string, name: Label}} Offered */
 
 const [TALL, LOW, REPORTS] = [340, 220, 130]; // Pixels of one panel, of each of several, of reports.
 
-/** @type {import("../types.js").View} */
+/** @type {View} */
 export const timeView = { id: "time", fits: () => true, update };
 
 let turned = () => {};
@@ -56,11 +49,7 @@ export function startTime(changed) {
   turned = changed;
 }
 
-/**
- * @param {Shown} shown
- * @param {() => boolean} current
- * @returns {Promise<Estimate | null>}
- */
+/** @param {Shown} shown @param {() => boolean} current @returns {Promise<Estimate | null>} */
 async function update(shown, current) {
   const { collection, windows, window } = shown;
   drawSpans(collection);
@@ -104,7 +93,7 @@ async function update(shown, current) {
  * What a window says of all that can be a line.
  *
  * @param {Collection} collection
- * @param {import("../types.js").WindowState | undefined} window
+ * @param {WindowState | undefined} window
  * @returns {Promise<Estimate | null>}
  */
 async function askAll(collection, window) {
@@ -123,7 +112,7 @@ async function askAll(collection, window) {
  * The series of final windows and of open ones, with what is published and these values.
  *
  * @param {Collection} collection
- * @param {import("../types.js").WindowState[]} windows
+ * @param {WindowState[]} windows
  * @param {Offered[]} values
  * @returns {Promise<SeriesAnswer[]>}
  */
@@ -161,7 +150,7 @@ async function askSeries(collection, windows, values) {
 function offeredBy({ domain }, estimate) {
   const { ranges = [], quantiles = [], linear = [], distribution = [] } = estimate ?? {};
   const leaders = [...distribution].sort((a, b) => (b.share ?? 0) - (a.share ?? 0));
-  /** @type {[Series["kind"], import("../types.js").Label[]][]} */
+  /** @type {[Series["kind"], Label[]][]} */
   const all = [
     ["range", ranges.map(({ name }) => name)],
     ["quantile", quantiles.map(({ p }) => p)],
@@ -302,7 +291,7 @@ function manyOf({ window: { size_ms, hop_ms } }, { window: { start, end } }) {
  * @param {number} x
  * @param {number} wide
  * @param {Collection} collection
- * @returns {import("../charts/charts.js").Column[]}
+ * @returns {ChartColumn[]}
  */
 function columnOf({ final, withheld, n }, x, wide, { minimum }) {
   if (!withheld) return final ? [] : [{ x, wide, kind: "open", text: "open" }];
@@ -323,7 +312,7 @@ function newestText(series) {
  *
  * @param {HTMLElement} host
  * @param {Drawn} drawn
- * @returns {import("../charts/tooltip.js").Pointed<string>}
+ * @returns {Pointed<string>}
  */
 function pointedOf(host, { collection, spots, series, window: shown }) {
   /** @param {Spot | undefined} one */

@@ -12,12 +12,6 @@ import { MOST_VALUES_LISTED, quantileOptions } from "../series.js";
 import { saidOf } from "./first.js";
 import { fillMerged, standingText } from "./merged.js";
 
-/** @typedef {import("../types.js").Estimate} Estimate */
-/** @typedef {import("../types.js").Shown} Shown */
-
-/** @typedef {import("../types.js").ChangeAnswer} ChangeAnswer */
-/** @typedef {import("../types.js").Label} Label */
-
 const AREAS = "areas"; // In place of a number of values.
 const MOST_VALUES_OF_AREAS = 100_000;
 const MOST_COMPARED = 1000; // Values: with more, those of the compared window are not drawn.
@@ -36,7 +30,7 @@ export const offersAreas = ({ mechanism, values }) =>
 /** @param {string} id */
 const tableOf = (id) => /** @type {HTMLTableElement} */ (element(id));
 
-/** @type {import("../types.js").View} */
+/** @type {View} */
 export const valuesView = {
   id: "values",
   fits: () => true,
@@ -47,11 +41,7 @@ export const valuesView = {
 /** @param {Shown["collection"]} collection */
 const showsAreas = (collection) => chosen("top") === AREAS && offersAreas(collection);
 
-/**
- * @param {Shown} shown
- * @param {() => boolean} current
- * @returns {Promise<Estimate>}
- */
+/** @param {Shown} shown @param {() => boolean} current @returns {Promise<Estimate>} */
 async function update({ collection, windows, window, compared, change, method }, current) {
   const merged = showsAreas(collection);
   const top = (chosen("top") !== AREAS && chosen("top")) || defaultTop(collection);
@@ -141,10 +131,7 @@ function draw(estimate, collection, then, answer, alone) {
   drawPriors(estimate);
 }
 
-/**
- * @param {Estimate} whole Of a period.
- * @param {Estimate | null} alone Of one of its windows.
- */
+/** @param {Estimate} whole Of a period. @param {Estimate | null} alone Of one of its windows. */
 function gainText(whole, alone) {
   const [all, one] = [whole, alone].map((each) => {
     const widths = (each?.distribution ?? []).map(({ low, high }) => (high ?? 0) - (low ?? 0));
@@ -162,7 +149,7 @@ const forgeryText = ({ influence = null, forged = null }) =>
     : `One forged report moves a share by at most ${tickText(100 * influence, "", 2)} points; ` +
       `${countText(forged)} could move one beyond its bounds.`;
 
-/** @typedef {{name: string, entry: import("../types.js").ValueEntry}} Row */
+/** @typedef {{name: string, entry: ValueEntry}} Row */
 
 /**
  * What rows can be sorted by.

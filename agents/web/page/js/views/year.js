@@ -2,8 +2,6 @@
 
 import { element, make, say } from "../dom.js";
 
-/** @typedef {import("../types.js").YearInWords} YearInWords */
-
 /** @param {YearInWords | undefined} year Of the certificate; undefined while there is none. */
 export function drawYear(year) {
   element("year").hidden = !year;
