@@ -115,7 +115,7 @@ async def test_priors_are_told_with_their_test(page: Page, url: str) -> None:
     await page.route("**/smokers/estimate?*", contradict)
     await page.reload()
     await expect(page.locator("#calibration")).to_contain_text(
-        "The priors are too low (p = 0.000010"
+        "The priors are too low (p < 0.0001, below 0.001): 0 of 4 levels"
     )
     said = await page.locator("#mmse").inner_text()
     assert said.endswith("of “yes” is given: the reports contradict the priors, which are too low.")

@@ -31,6 +31,15 @@ INCOMES: dict[str, Any] = {
     "epsilon": 1.0,
     "domain": {"interval": [0.0, 10_000_000.0], "bins": 16},
     "publish": {"quantiles": [0.5], "ranges": {LONG: [0.0, 5_000_000.0]}},
+    "axes": ["income"],
+    "unit": "€",
+    **_WINDOW,
+}
+THIRDS: dict[str, Any] = {
+    "mechanism": "l1-geometric",
+    "epsilon": 1.0,
+    "domain": {"interval": [[0.0, 0.7], [-1.0, 1.0]], "bins": [7, 6]},
+    "unit": "km",
     **_WINDOW,
 }
 TALL: dict[str, Any] = {
@@ -62,12 +71,15 @@ CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def pipeline() -> Pipeline:
     """Collections of long names, of large numbers, and of many rows, one with a long name."""
-    served = serve_collections({"named": NAMED, "incomes": INCOMES, "t" * 90: TALL})
+    served = serve_collections(
+        {"named": NAMED, "incomes": INCOMES, "t" * 90: TALL, "thirds": THIRDS}
+    )
     served.clock = stopped_clock("2026-11-21T10:03:00Z")
     for minute in range(3):
         times = [START_MS + minute * MINUTE_MS] * 200
         served.collections["named"].report(0, [LONG, "short"] * 100, times_ms=times)
         served.collections["incomes"].report(0, [9e6, 2e6] * 100, times_ms=times)
+    served.collections["thirds"].report(0, [[0.1, 0.4]] * 200, times_ms=[START_MS] * 200)
     served.collections["t" * 90].report(0, [[59, 4]] * 200, times_ms=[START_MS] * 200)
     for one in served.collections.values():
         one.close(START_MS + 2 * MINUTE_MS)
@@ -94,17 +106,24 @@ async def test_long_names_make_no_view_wider_than_the_screen(
 
 
 @pytest.mark.parametrize(
-    ("view", "chart"),
-    [("cumulative", "#cdf-chart"), ("time", "#time-charts .chart-host:last-child")],
+    ("collection", "view", "chart", "texts_there"),
+    [
+        ("incomes", "cumulative", "#cdf-chart", {"10,000,000", "income, €"}),
+        ("incomes", "time", "#time-charts .chart-host:last-child", {"reports"}),
+        ("incomes", "time&lines=['Quantile 0.5']", "#time-charts", {"income, €"}),
+        ("thirds", "map", "#map-frame", {"−0.33", "0.1", "second coordinate, km"}),
+    ],
 )
-async def test_numbers_at_axes_are_whole_and_apart(
-    page: Page, url: str, view: str, chart: str
+async def test_numbers_at_axes_are_whole_and_apart_and_axes_have_units(
+    page: Page, url: str, collection: str, view: str, chart: str, texts_there: set[str]
 ) -> None:
     await page.add_init_script(_RECORD)
-    await open_view(page, url, "incomes", view)
+    await page.set_viewport_size({"width": 390, "height": 844})
+    view, _, lines = view.partition("&")
+    await open_view(page, url, collection, view, f"&window=live&{lines}".replace("'", '"'))
     await expect(page.locator(f"{chart} canvas").last).to_be_visible()
     texts: list[dict[str, Any]] = await page.evaluate("window.drawnTexts")
-    assert any(len(one["text"]) >= 9 for one in texts)
+    assert texts_there <= {one["text"] for one in texts}
     for one in texts:
         assert 0 <= one["low"] <= one["high"] <= one["room"], one
     for one, other in pairwise(texts):

@@ -1,5 +1,6 @@
 """Over time, all picked lines are in one chart: told apart, bounded, and at most four."""
 
+import re
 from itertools import pairwise
 from typing import Any
 from urllib.parse import unquote
@@ -86,6 +87,43 @@ async def test_lines_have_the_colours_of_the_design_a_shape_and_a_label(
     assert all(high - low > 25 for low, high in pairwise(heights))
     paths = await page.locator("#lines path").evaluate_all("all => all.map(p => p.outerHTML)")
     assert len(set(paths)) == 4
+
+
+async def test_on_paper_charts_are_whole_and_marks_are_filled(page: Page, url: str) -> None:
+    await open_view(page, url, "modes", "time")
+    await page.emulate_media(media="print")
+    await expect(page.locator("#tabs")).to_be_hidden()
+    # Scripts do not run between the layout for paper and printing: charts are not drawn again.
+    narrow = """hosts => hosts.map(host => {
+      host.style.width = "400px";
+      return [...host.querySelectorAll("canvas, .u-wrap")].map(one => one.offsetWidth);
+    })"""
+    widths = await page.locator("#time-charts > *").evaluate_all(narrow)
+    assert widths == [[400, 400]] * 2
+    exact = "one => getComputedStyle(one).printColorAdjust"
+    for mark in await page.locator(".marks i").all():
+        assert await mark.evaluate(exact) == "exact"
+    await open_view(page, url, "modes", "overview")
+    await expect(page.locator("#overview-rows tbody tr")).to_have_count(7)
+    # The table of collections begins below its headline, not on the next page.
+    assert len(re.findall(rb"/Type\s*/Page\b", await page.pdf(format="A4"))) == 2
+    await page.emulate_media(media="screen")
+
+
+async def test_with_forced_colours_nothing_is_drawn_in_the_colour_of_its_ground(
+    page: Page, url: str
+) -> None:
+    await page.emulate_media(forced_colors="active")
+    await open_view(page, url, "modes", "time")
+    colours = await page.evaluate("""names => names.map(name => {
+      const probe = document.body.appendChild(document.createElement("i"));
+      probe.style.color = `var(--${name})`;
+      return getComputedStyle(probe).color;
+    })""", ["card", "open-ground", "open", "ink", "quiet", "before", "mark"])  # fmt: skip
+    card, ground, open_ink, ink, *bars = colours
+    assert ground == card != ink == open_ink
+    assert len({card, *bars}) == 4, "final, compared and shown windows of the strip are told apart"
+    await page.emulate_media(forced_colors="none")
 
 
 async def test_the_open_window_is_hollow_and_dashed(page: Page, url: str) -> None:

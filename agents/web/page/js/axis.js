@@ -43,6 +43,15 @@ export function labelOf(domain, axis, place) {
 }
 
 /**
+ * The title of an axis of values: its name, if it has one, and its unit.
+ *
+ * @param {Pick<Domain, "axes" | "unit">} domain
+ * @param {number} axis
+ */
+export const axisTitle = ({ axes, unit }, axis) =>
+  [axes?.[axis], unit].filter(Boolean).join(", ") || "value";
+
+/**
  * Return the text of the range of all values up to a place, in one dimension.
  *
  * @param {Domain} domain

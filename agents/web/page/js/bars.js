@@ -33,7 +33,7 @@ export function scaleOf(entries) {
 export function scaleTicks({ low, width }, unit, signed = false) {
   return ticksOf([100 * low, 100 * (low + width)], WIDTH).map((value) => ({
     at: (value - 100 * low) / width,
-    text: `${signed && value > 0 ? "+" : ""}${tickText(value, unit)}`,
+    text: tickText(value, unit, 6, signed),
   }));
 }
 

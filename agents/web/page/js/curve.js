@@ -1,18 +1,18 @@
 // Cumulative shares and quantiles, as a curve with bounds and as tables.
 
 import { ask, estimatePath } from "./api.js";
-import { labelOf, numberOf, rangeUpTo, upperEnd } from "./axis.js";
+import { axisTitle, labelOf, numberOf, rangeUpTo, upperEnd } from "./axis.js";
 import { drawChart, markChart, nearest, valueAt } from "./charts/charts.js";
 import { element, figure } from "./dom.js";
 import { fillQuantiles } from "./entries.js";
 import {
   decimalsFor,
   labelText,
-  numberText,
   partText,
   percentText,
   quantileTexts,
   tickText,
+  valueText,
 } from "./format.js";
 import { fillTable } from "./table.js";
 import { along, pointAt } from "./charts/tooltip.js";
@@ -82,9 +82,7 @@ export function drawCurve(name, title, domain, places, estimate, before = null) 
     ],
     yText: (value) => tickText(value, "%"),
     height: TALL,
-    xTitle: [domain.axes?.[0] ?? (domain.unit ? "" : "value"), domain.unit]
-      .filter(Boolean)
-      .join(", "),
+    xTitle: axisTitle(domain, 0),
     yTitle: "share up to it",
     across: quantiles.flatMap((one) =>
       whiskerOf(one).map((whisker) => ({ ...whisker, label: saidOf(one), open: !final })),
@@ -134,7 +132,7 @@ function tipOf(value) {
     const [said, ...bounds] = written(ranges[at]);
     const [then, ...its] = before?.ranges[at] ? written(before.ranges[at]) : [];
     const of = place ? `, ${title}` : "";
-    const up = { name: `up to ${numberText(x[at])}${of}`, value: said };
+    const up = { name: `up to ${valueText(x[at])}${of}`, value: said };
     const around = quantiles.filter((one) =>
       whiskerOf(one).some((whisker) => whisker.low <= x[at] && x[at] <= whisker.high),
     );
@@ -148,7 +146,7 @@ function tipOf(value) {
       })),
     ];
   });
-  return { title: `Value ${numberText(value)}`, rows };
+  return { title: `Value ${valueText(value)}`, rows };
 }
 
 /**

@@ -61,6 +61,25 @@ export function labelText(value, domain) {
   return typeof value === "number" ? numberText(value) : value;
 }
 
+/** @param {number} width Returns the decimals that tell numbers so far apart from each other. */
+const digitsOf = (width) => Math.min(20, Math.max(0, 1 - Math.floor(Math.log10(width))));
+
+/** @param {number} value Of an ordered domain, with all digits of `numberText`, as people write it. */
+export const valueText = (value) =>
+  localText(value, {
+    useGrouping: false,
+    maximumSignificantDigits: Number.isInteger(value) ? 21 : 15,
+  });
+
+/**
+ * The edge of a bin or a place on an axis, which may be a code: without groups of digits.
+ *
+ * @param {number} edge
+ * @param {number} width Of the bin, or how far the next place with a number is.
+ */
+export const edgeText = (edge, width) =>
+  localText(edge, { useGrouping: false, maximumFractionDigits: digitsOf(width) });
+
 /**
  * One side of a bin; only the last bin includes its upper end.
  *
@@ -69,7 +88,7 @@ export function labelText(value, domain) {
  * @param {boolean} short With the digits that tell it from its neighbours.
  */
 function binText([low, high], last, short) {
-  const digits = Math.min(20, Math.max(0, 1 - Math.floor(Math.log10(high - low))));
+  const digits = digitsOf(high - low);
   const texts = [low, high].map((end) => numberText(short ? Number(end.toFixed(digits)) : end));
   return `[${texts.join(", ")}${high === last ? "]" : ")"}`;
 }
@@ -153,9 +172,11 @@ export function decimalsFor(entries) {
  * @param {number} value
  * @param {string} unit
  * @param {number} [digits] Significant digits.
+ * @param {boolean} [signed] Whether more than 0 has a sign, too.
  */
-export function tickText(value, unit, digits = 6) {
-  const options = { maximumSignificantDigits: digits };
+export function tickText(value, unit, digits = 6, signed = false) {
+  const signs = signed ? /** @type {const} */ ({ signDisplay: "exceptZero" }) : {};
+  const options = { maximumSignificantDigits: digits, ...signs };
   if (unit === "%") return localText(value / 100, { style: "percent", ...options });
   return `${localText(value, options)}${unit}`;
 }
@@ -170,8 +191,7 @@ export function meanText(value, { low, high }) {
   if (value === null) return UNDEFINED;
   const half = low === null || high === null ? 0 : (high - low) / 2;
   if (half <= 0) return tickText(value, "");
-  const digits = Math.min(20, Math.max(0, 1 - Math.floor(Math.log10(half))));
-  return localText(value, exactly(digits));
+  return localText(value, exactly(digitsOf(half)));
 }
 
 /**
@@ -182,7 +202,7 @@ export function meanText(value, { low, high }) {
  */
 export function quantileTexts({ value, low, high }, unit = "") {
   const ends = [numberOf(value, "high"), numberOf(low, "low"), numberOf(high, "high")];
-  const [at, from, to] = ends.map((end) => (end === null ? UNDEFINED : numberText(end)));
+  const [at, from, to] = ends.map((end) => (end === null ? UNDEFINED : valueText(end)));
   return [`${at}${unit ? ` ${unit}` : ""} or less`, `${from} to ${to}`];
 }
 
@@ -299,6 +319,13 @@ export function durationText(ms) {
 export function partText(part, digits = 2) {
   return localText(part, { style: "percent", maximumSignificantDigits: digits });
 }
+
+const LEAST_CHANCE = 0.0001;
+
+/** @param {number} p Returns what follows the name of a p-value: "= 0.012", or "< 0.0001". */
+export const chanceText = (p) =>
+  `${p < LEAST_CHANCE ? "<" : "="} ` +
+  localText(Math.max(p, LEAST_CHANCE), { maximumSignificantDigits: 2 });
 
 /** @param {string} time RFC 3339; with an offset from UTC it is that of a local day. */
 export function clockText(time) {

@@ -1,7 +1,14 @@
 // For mechanisms with priors: the Bayesian share, and the test of the priors against the reports.
 
 import { element, figure, say } from "./dom.js";
-import { confidenceText, countText, labelText, percentText } from "./format.js";
+import {
+  chanceText,
+  confidenceText,
+  countText,
+  labelText,
+  percentText,
+  tickText,
+} from "./format.js";
 import { fillTable } from "./table.js";
 
 /** @param {Estimate} estimate */
@@ -17,8 +24,8 @@ export function drawPriors(estimate) {
     say(
       element("mmse"),
       known.wrong
-        ? `With the known prior no share is given: the reports contradict it (p = ${known.p_value.toPrecision(2)}).`
-        : `With the known prior (p = ${known.p_value.toPrecision(2)}): ${texts.join(", ")}. The shares above need none.`,
+        ? `With the known prior no share is given: the reports contradict it (p ${chanceText(known.p_value)}).`
+        : `With the known prior (p ${chanceText(known.p_value)}): ${texts.join(", ")}. The shares above need none.`,
     );
   }
   if (mmse) {
@@ -38,13 +45,13 @@ export function drawPriors(estimate) {
 /** @param {Calibration} calibration */
 function drawCalibration(calibration) {
   const { wrong, suspicion, levels, flagged, worst } = calibration;
-  const p = calibration.p_value.toPrecision(2);
+  const p = chanceText(calibration.p_value);
   say(
     element("calibration"),
     wrong
-      ? `The priors are ${suspicion} (p = ${p}, below ${calibration.significance}): ` +
-          `${flagged} of ${levels} levels contradict their priors by themselves.`
-      : `The reports agree with the priors: ${levels} levels tested, smallest p = ${p}.`,
+      ? `The priors are ${suspicion} (p ${p}, below ${tickText(calibration.significance, "")}): ` +
+          `${countText(flagged)} of ${countText(levels)} levels contradict their priors by themselves.`
+      : `The reports agree with the priors: ${countText(levels)} levels tested, smallest p ${p}.`,
   );
   element("calibration").classList.toggle("alarm", wrong);
   const table = /** @type {HTMLTableElement} */ (element("calibration-rows"));
@@ -60,12 +67,12 @@ function drawCalibration(calibration) {
       { title: "p" },
     ],
     worst.map((level) => [
-      level.prior.map((edge) => Number(edge.toPrecision(4))).join(" to "),
-      figure(String(level.epsilon), level.epsilon),
+      level.prior.map((edge) => tickText(edge, "", 4)).join(" to "),
+      figure(tickText(level.epsilon, ""), level.epsilon),
       figure(countText(level.n), level.n),
       figure(percentText(level.observed, 2), level.observed),
       level.expected.map((share) => percentText(share, 2)).join(" to "),
-      figure(level.p_value.toPrecision(2), level.p_value),
+      figure(chanceText(level.p_value).replace("= ", ""), level.p_value),
     ]),
   );
 }

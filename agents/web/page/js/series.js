@@ -1,7 +1,7 @@
 // Answers of series as lines: ranges, quantiles, means and values over time.
 
 import { moveWithin } from "./api.js";
-import { numberOf } from "./axis.js";
+import { axisTitle, numberOf } from "./axis.js";
 import { labelText } from "./format.js";
 
 /** @param {number} p */
@@ -63,7 +63,7 @@ export function seriesOf(answers, domain) {
     share: kind === "range" || kind === "value",
     unit:
       kind === "quantile"
-        ? "value"
+        ? axisTitle(domain, 0)
         : kind === "linear"
           ? `mean ${name}`
           : UNITS[answers[0].estimand],

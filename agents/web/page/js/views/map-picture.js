@@ -1,9 +1,9 @@
 // The picture of a map: every place in the colour of its area, with lines, axes, and shares where
 // there is room. It shows a part of the grid, `view`, of whole places.
 
-import { numberOf } from "../axis.js";
+import { axisTitle, numberOf } from "../axis.js";
 import { scaleOfColours } from "../colours.js";
-import { numberText } from "../format.js";
+import { edgeText } from "../format.js";
 import { colour, isDark } from "../theme.js";
 
 /** @typedef {{row: number, column: number, rows: number, columns: number}} View */
@@ -21,6 +21,7 @@ import { colour, isDark } from "../theme.js";
 export const MARGIN = { left: 46, right: 10, top: 8, bottom: 40 };
 const LEAST_WIDTH = 58; // Of a block, to write its share in it.
 const LEAST_HEIGHT = 24;
+const TEXT_HEIGHT = 12;
 
 /** @param {AreaEntry} area Returns its part outside of the areas in it, or all of it. */
 export const restOf = (area) => area.rest ?? area;
@@ -180,29 +181,45 @@ function drawLines(pen, { owner, block, shape, view }, x, y) {
  * @param {Place} x
  * @param {Place} y
  */
-function writeShares(pen, { areas, view, paint, written }, x, y) {
+function writeShares(pen, { areas, owner, shape, view, paint, written }, x, y) {
   const colourOf = paint();
   pen.font = "600 12px system-ui, sans-serif";
   pen.textAlign = "left";
   pen.textBaseline = "top";
-  for (const area of areas) {
+  areas.forEach((area, own) => {
     const text = written(area);
-    if (area.inside !== null || !area.box || !text) continue;
+    if (area.inside !== null || !area.box || !text) return;
     const [[top, bottom], [left, right]] = area.box;
     const [low, high] = [
       Math.max(left, view.column),
       Math.min(right + 1, view.column + view.columns),
     ];
     const room = x(high) - x(low) >= LEAST_WIDTH && y(bottom + 1) - y(top) >= LEAST_HEIGHT;
-    if (!room || top < view.row || bottom >= view.row + view.rows) continue;
+    if (!room || top < view.row || bottom >= view.row + view.rows) return;
+    const wide = pen.measureText(text).width;
+    const corners = [y(top) + 5, y(bottom + 1) - 5 - TEXT_HEIGHT].flatMap((up) =>
+      [x(low) + 5, x(high) - 5 - wide].map((from) => [from, up]),
+    );
+    /** @param {number[]} corner Returns whether no other area lies below the text. */
+    const isClear = ([from, up]) => {
+      const [columns, rows] = [
+        [from, from + wide].map((at) => Math.floor(low + (at - x(low)) / (x(1) - x(0)))),
+        [up, up + TEXT_HEIGHT].map((at) => Math.floor(top + (at - y(top)) / (y(1) - y(0)))),
+      ];
+      for (let row = rows[0]; row <= rows[1]; row += 1)
+        for (let column = columns[0]; column <= columns[1]; column += 1)
+          if (owner[row * shape[1] + column] !== own) return false;
+      return true;
+    };
+    const [from, up] = corners.find(isClear) ?? corners[0];
     const ground = colourOf(area);
     pen.strokeStyle = ground;
     pen.lineWidth = 4;
     pen.fillStyle = inkOn(ground);
-    // Outlined in the ground's colour, in case an area lies below.
-    pen.strokeText(text, x(low) + 5, y(top) + 5);
-    pen.fillText(text, x(low) + 5, y(top) + 5);
-  }
+    // Outlined in the ground's colour: it may be hatched, and areas may lie in every corner.
+    pen.strokeText(text, from, up);
+    pen.fillText(text, from, up);
+  });
 }
 
 /**
@@ -216,35 +233,36 @@ function drawAxes(pen, { view, label, domain }, x, y) {
   pen.font = "12px system-ui, sans-serif";
   pen.lineWidth = 1;
   const bottom = y(view.row + view.rows);
-  /** @param {number} axis @param {number} place */
-  const text = (axis, place) => {
-    const edge = numberOf(label(axis, place), "low");
-    return edge === null ? "" : numberText(edge);
+  const titled = { ...domain, axes: domain.axes ?? ["first coordinate", "second coordinate"] };
+  /** @param {number} axis @param {number} place @param {number} step To the next number. */
+  const text = (axis, place, step) => {
+    const [edge, next] = [place, place + step].map((at) => numberOf(label(axis, at), "low"));
+    return edge === null || next === null ? "" : edgeText(edge, Math.abs(next - edge));
   };
   pen.beginPath();
   pen.textAlign = "center";
   pen.textBaseline = "top";
-  for (const place of ticks(view.column, view.columns, x(1) - x(0), 56)) {
+  const columns = ticks(view.column, view.columns, x(1) - x(0), 56);
+  for (const place of columns.places) {
     const at = x(place);
     pen.moveTo(at, bottom);
     pen.lineTo(at, bottom + 4);
-    pen.fillText(text(1, place), at, bottom + 6);
+    pen.fillText(text(1, place, columns.step), at, bottom + 6);
   }
-  pen.fillText(
-    domain.axes?.[1] ?? "second coordinate",
-    x(view.column + view.columns / 2),
-    bottom + 23,
-  );
+  const across = axisTitle(titled, 1);
+  pen.fillText(across, x(view.column + view.columns / 2), bottom + 23);
   pen.textAlign = "right";
   pen.textBaseline = "middle";
-  for (const place of ticks(view.row, view.rows, y(1) - y(0), 36)) {
+  const lines = ticks(view.row, view.rows, y(1) - y(0), 36);
+  for (const place of lines.places) {
     pen.moveTo(MARGIN.left - 4, y(place));
     pen.lineTo(MARGIN.left, y(place));
-    pen.fillText(text(0, place), MARGIN.left - 6, Math.max(y(place), MARGIN.top + 5));
+    const low = Math.max(y(place), MARGIN.top + 5);
+    pen.fillText(text(0, place, lines.step), MARGIN.left - 6, low);
   }
   pen.stroke();
   // A map that is lower than its title leaves the title the room of the other axis.
-  const rows = domain.axes?.[0] ?? "first coordinate";
+  const rows = axisTitle(titled, 0);
   const half = pen.measureText(rows).width / 2;
   pen.save();
   pen.translate(10, Math.max(y(view.row + view.rows / 2), half + 2));
@@ -266,7 +284,7 @@ function ticks(first, count, each, apart) {
   const wanted = Math.max(1, apart / each);
   const power = 10 ** Math.floor(Math.log10(wanted));
   const step = Math.ceil([1, 2, 5, 10].map((one) => one * power).find((one) => one >= wanted) ?? 1);
-  const found = [];
-  for (let at = Math.ceil(first / step) * step; at < first + count; at += step) found.push(at);
-  return found;
+  const places = [];
+  for (let at = Math.ceil(first / step) * step; at < first + count; at += step) places.push(at);
+  return { places, step };
 }

@@ -5,7 +5,7 @@ import { labelOf } from "../axis.js";
 import { boundsText } from "../bounds.js";
 import { adjust, chosen } from "../choices.js";
 import { element, figure, make, say, select } from "../dom.js";
-import { areaText, countText, forgedText, labelText, percentText, tickText } from "../format.js";
+import { areaText, countText, forgedText, labelText, partText, percentText, tickText } from "../format.js";
 import { fitCursor, pointedPlace, startGestures } from "./map-cursor.js";
 import { changePicture } from "./map-change.js";
 import {
@@ -353,9 +353,7 @@ function sharesOf(areas) {
     legend: {
       title: "share per place, logarithmic",
       unsure: "may be 0",
-      ticks: Array.from({ length: powers + 1 }, (_, power) =>
-        tickText(100 * low * 10 ** power, "%", 3),
-      ),
+      ticks: Array.from({ length: powers + 1 }, (_, power) => partText(low * 10 ** power, 3)),
       paint: () => {
         const colourOf = painter(range);
         return (at) => colourOf(low * (high / low) ** at);
