@@ -19,7 +19,8 @@ pytestmark = [
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
-@pytest.mark.parametrize("codec", [codec for codec in CODECS if codec != "lz4"])  # the default
+# The default, lz4, is written by all other tests; test_clients chooses every codec.
+@pytest.mark.parametrize("codec", ["none", "zstd"])
 async def test_a_worker_reads_all_codecs_and_writes_each(
     running: Broker, tmp_path: Path, codec: str
 ) -> None:
