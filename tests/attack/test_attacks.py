@@ -17,9 +17,7 @@ TAKEN = (
     *("control-brackets", "control-unreadable-changelog"),
     *("minimum-by-subtraction", "minimum-by-provisionals", "minimum-of-a"),
     *("bomb-header-name", "bomb-unwarned", "http-other-sites", "ledger-without-lock", "umask-077"),
-    "slip-",
-    "spread-",
-    "words-",
+    *("spread-", "words-"),
 )
 
 pytestmark = [pytest.mark.broker, pytest.mark.slow]
