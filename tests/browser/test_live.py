@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmarks.speed.page import watch_both
-from playwright.async_api import Browser, BrowserContext, Page, expect
+from playwright.async_api import BrowserContext, Page, expect
 
 from ldpstream.agents.config.secret import GivenSecret
 from ldpstream.agents.web import serve
@@ -230,10 +229,3 @@ async def test_a_worker_that_goes_away_is_told_and_taken_up_again(page: Page) ->
         await expect(page.locator("#live")).to_have_text("Live")
         await expect(age).to_have_text(updated)
         await expect(page.locator("#age.late")).to_have_count(0)
-
-
-async def test_nothing_live_blocks_the_page(browser: Browser) -> None:
-    """`benchmarks.speed.page`, shorter; by processor time, which a busy machine leaves as it is."""
-    for one in await watch_both(browser, seconds=1.0):
-        assert one.updates > 0
-        assert max(one.busy_ms) < 2_000
