@@ -28,7 +28,6 @@ from aiokafka.consumer.fetcher import READ_COMMITTED, FetchError, FetchResult, P
 from aiokafka.errors import CorruptRecordException
 from aiokafka.protocol.fetch import FetchRequest
 
-from ldpstream.agents.broker.patches.fetch_sessions import fetch_news
 from ldpstream.agents.broker.unpacking import Unpacker
 
 POLL_BYTES: Final = 16 << 20
@@ -42,7 +41,7 @@ log = logging.getLogger(__name__)
 
 
 class BoundedConsumer(AIOKafkaConsumer):
-    """A consumer that fetches in sessions and reads its fetches as above, from its start."""
+    """A consumer that reads its fetches as above, from its start."""
 
     def __init__(self, *topics: str, most_bytes: int, **options: Any) -> None:
         super().__init__(*topics, **options)  # type: ignore[no-untyped-call]  # (aiokafka has no types)
@@ -53,7 +52,6 @@ class BoundedConsumer(AIOKafkaConsumer):
     async def start(self) -> None:
         """Start the consumer and install the bounds."""
         await super().start()  # type: ignore[no-untyped-call]  # (aiokafka has no types)
-        fetch_news(self._client, self._subscription)
         self.fetches = bound(self._client, self._fetcher, most_bytes=self._most_bytes)
 
 
