@@ -59,11 +59,7 @@ class Connections:
         return consumer
 
     async def producer(self, producer: LastingProducer) -> None:
-        """Open a producer.
-
-        Raises:
-            BrokerUnavailableError: if the broker does not support what is configured.
-        """
+        """Open a producer."""
         self._stack.push_async_callback(producer.stop)
         try:
             await producer.start()

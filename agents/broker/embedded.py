@@ -111,9 +111,6 @@ def start_broker(*, port: int = 0) -> EmbeddedBroker:
     """Start a broker on the loopback interface, on a free port unless one is given.
 
     It ends with this process, even if this process is killed.
-
-    Raises:
-        BrokerUnavailableError: if the binary is missing or does not serve in time.
     """
     binary = _binary()
     if port and not _is_free(port):

@@ -126,9 +126,6 @@ async def topic_readers(
     """Return the groups that read any topic, or have committed offsets in it.
 
     `topics` has numbers of partitions by topic.
-
-    Raises:
-        KafkaError: if the broker does not list groups.
     """
     listed = await admin.list_consumer_groups()
     groups = sorted(str(group[0]) for group in listed)

@@ -60,12 +60,7 @@ class TopicIdentity:
         *,
         group: str,
     ) -> None:
-        """Declare the topics of collections, remember them, and use a started client from now on.
-
-        Raises:
-            BrokerUnavailableError: if something is not permitted that a worker does.
-            TopicError, KafkaError: as `declare_topics`.
-        """
+        """Declare the topics of collections, remember them, and use a started client from now."""
         factor = clients.replication_factor(kafka.options, brokers=count_brokers(client))
         named = [
             getattr(collection.topics, field) for collection in collections for field in WORKER
@@ -92,12 +87,7 @@ class TopicIdentity:
         return b"" if identity is None else identity.bytes
 
     async def check(self, names: Sequence[str], *, then: str) -> None:
-        """Check that these are the same topics as at the start; `then` says what to do otherwise.
-
-        Raises:
-            SourceChangedError: if one of them has been deleted or replaced.
-            KafkaError: if the broker does not answer, or currently does not know one of them.
-        """
+        """Check that topics are those of the start; `then` says what to do otherwise."""
         # Not all topics: an answer lists every partition of every topic in the request.
         self._names.update(names)
         topics = await self._describe()

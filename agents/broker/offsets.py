@@ -30,10 +30,6 @@ async def end_offsets(
     """Return the offset after the last record of each partition.
 
     `consumer` has no group and is started; it is assigned to these partitions afterwards.
-
-    Raises:
-        KafkaTimeoutError: if the broker does not answer in time.
-        KafkaError: if it refuses.
     """
     consumer.assign(list(partitions))
     await consumer.seek_to_end(*partitions)

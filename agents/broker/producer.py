@@ -66,12 +66,7 @@ class LastingProducer:
         self._lock = asyncio.Lock()
 
     async def start(self) -> None:
-        """Connect.
-
-        Raises:
-            NoIdempotenceError: if the broker does not support what is configured.
-            KafkaError: if it does not answer.
-        """
+        """Connect."""
         producer = clients.producer(self._bootstrap, self._options)
         try:
             await producer.start()

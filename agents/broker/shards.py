@@ -147,12 +147,6 @@ async def publishing_addresses(
     """Publish and read addresses during a block.
 
     This worker's own is published once it is `ready`, and deleted as soon as `stop` is set.
-
-    Raises:
-        BrokerUnavailableError: if the topic may not be read and written, or the broker lacks a
-            required feature.
-        TopicError: if the topic cannot be created.
-        KafkaError: if the broker does not answer.
     """
     topic, connections = config.worker.addresses_topic, Connections(config.kafka)
     producer = LastingProducer(config.kafka.bootstrap, config.kafka.options)
@@ -221,12 +215,7 @@ async def _send_or_log(sending: Awaitable[None]) -> None:
 async def declare_addresses(
     client: AIOKafkaAdminClient, topic: str, *, replication_factor: int
 ) -> Sequence[str]:
-    """Create the topic if it is missing; return what is not permitted on it.
-
-    Raises:
-        TopicError: if the broker refuses to create it, or does not show it.
-        KafkaError: if the broker does not answer.
-    """
+    """Create the topic if it is missing; return what is not permitted on it."""
     states = await describe(client, [topic])
     if topic not in states:
         await create_topics(

@@ -55,7 +55,6 @@ async def declare_topics(
     Raises:
         TopicError: if a source does not have as many partitions as configured, if a changelog has
             more than its source or is not compacted, or if the broker refuses to create a topic.
-        KafkaError: if the broker does not answer.
     """
     names = frozenset(
         only or (name for collection in collections for name in collection.topics.names())
@@ -104,10 +103,6 @@ async def check_topics(
     """Return the state of a collection's topics that exist, and the names of those missing.
 
     Changes nothing.
-
-    Raises:
-        TopicError: as `declare_topics`, for what exists.
-        KafkaError: if the broker does not answer.
     """
     topics = collection.topics
     states = await describe(client, topics.names())
@@ -192,12 +187,7 @@ async def await_topics(
     names: Collection[str],
     collections: Sequence[CollectionConfig] = (),
 ) -> Mapping[str, TopicState]:
-    """Return the topics once all exist, with the sources' partitions if they arrive in time.
-
-    Raises:
-        TopicError: if one of them does not appear.
-        KafkaError: if the broker does not answer.
-    """
+    """Return the topics once all exist, with the sources' partitions if they arrive in time."""
     states: Mapping[str, TopicState] = {}
     for delay_seconds in _DELAYS_SECONDS:
         await asyncio.sleep(delay_seconds)

@@ -50,11 +50,7 @@ class Unpacker:
         self._space = bytearray(0)
 
     def unpack(self, batch: Any, data: memoryview) -> Any:
-        """Return a batch decompressed, given the batch and its bytes.
-
-        Raises:
-            UnreadableError: if it does not decompress within the bound, or at all.
-        """
+        """Return a batch decompressed, given the batch and its bytes."""
         if not isinstance(batch, DefaultRecordBatch):
             if data[_OLD_ATTRIBUTES] & DefaultRecordBatch.CODEC_MASK:
                 raise UnreadableError("a compressed message of a format before Kafka 0.11")

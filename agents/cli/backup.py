@@ -336,9 +336,6 @@ def write_backup(file: Path, description: Description, records: Iterable[Record]
     """Write a back-up, readable by its owner alone, and return its length in bytes.
 
     A file of this name is replaced once the new one is whole.
-
-    Raises:
-        OSError: if it cannot be written.
     """
     unfinished = file.with_name(f"{file.name}.unfinished")
     with suppress(FileNotFoundError):

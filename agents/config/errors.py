@@ -107,11 +107,7 @@ class Problems:
             self._errors += error.each()
 
     def check(self) -> None:
-        """Raise the collected errors, if any.
-
-        Raises:
-            ConfigError: with all of them, but only the first for each key.
-        """
+        """Raise the collected errors, if any."""
         if self._errors:
             raise _together(
                 list({error.path: error for error in reversed(self._errors)}.values())[::-1]

@@ -21,11 +21,7 @@ class Secret(ABC):
 
     @abstractmethod
     def reveal(self) -> str:
-        """Return the secret, which is never empty.
-
-        Raises:
-            SecretError: if it cannot be read.
-        """
+        """Return the secret, which is never empty."""
 
 
 @dataclass(frozen=True)

@@ -37,9 +37,6 @@ def to_columns(entries: Iterable[object], part: Part) -> dict[str, list[Any]]:
     """Return the entries of one part as columns: a list for each in `FIELDS`.
 
     Labels of several coordinates, and bins of an interval, are tuples. An undefined number is None.
-
-    Raises:
-        ValueError: for an unknown part.
     """
     if part not in FIELDS:
         raise ValueError(f"part: expected one of {', '.join(FIELDS)}, got {part!r}")
@@ -56,22 +53,14 @@ def _hashable(label: Any) -> Any:
 
 
 def to_frame(columns: Mapping[str, list[Any]]) -> "pd.DataFrame":
-    """Return columns as a pandas table.
-
-    Raises:
-        ImportError: naming what to install, where pandas is missing.
-    """
+    """Return columns as a pandas table."""
     pandas = imported("pandas", "notebook", "to_frame", "; to_columns works without it")
     frame: pd.DataFrame = pandas.DataFrame(dict(columns))
     return frame
 
 
 def new_axes() -> "Axes":
-    """Return the axes of a new figure.
-
-    Raises:
-        ImportError: naming what to install, where matplotlib is missing.
-    """
+    """Return the axes of a new figure."""
     axes: Axes
     _, axes = imported("matplotlib.pyplot", "plots", "plot").subplots(layout="constrained")
     return axes

@@ -65,11 +65,7 @@ def check_target(to: str) -> None:
 
 
 def check_replaceable(path: str | Path) -> None:
-    """Check that a new file in place of this one replaces no folder and no device.
-
-    Raises:
-        ValueError: naming the path and what it is.
-    """
+    """Check that a new file in place of this one replaces no folder and no device."""
     if Path(path).exists() and not Path(path).is_file():
         kind = "a folder" if Path(path).is_dir() else "something else"
         raise ValueError(f"{path}: expected a file, got {kind}")

@@ -127,11 +127,7 @@ def _with_token(access: Access, path: str, token: Secret) -> Access:
 
 
 def _fitting(config: Config) -> dict[str, CollectionConfig]:
-    """Return the collections whose reports fit into an upload.
-
-    Raises:
-        HttpUnavailableError: if there is none.
-    """
+    """Return the collections whose reports fit into an upload."""
     limit = config.gateway.upload_bytes
     collections, smallest = {}, []
     for name, collection in config.collections.items():
@@ -235,11 +231,7 @@ async def _open(
 async def taking_uploads(
     services: GatewayServices, config: GatewayConfig, *, tls: ssl.SSLContext | None
 ) -> AsyncIterator[str]:
-    """Serve the gateway's application during a block, which gets the URL.
-
-    Raises:
-        HttpUnavailableError: if the address cannot be used.
-    """
+    """Serve the gateway's application during a block, which gets the URL."""
     bounds = Bounds(
         connections=config.connections,
         per_peer=config.connections_per_peer,

@@ -42,11 +42,7 @@ class SourceTopics:
         self.refused: list[str] = []
 
     async def refresh(self) -> None:
-        """Ask the broker, and update everything.
-
-        Raises:
-            KafkaError: if it does not answer, or refuses.
-        """
+        """Ask the broker, and update everything."""
         states = await describe(self._admin, self._by_topic)
         lacking = {
             name: problem

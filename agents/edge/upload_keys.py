@@ -46,9 +46,6 @@ class UploadKeys:
 
     Only one process may use the file at a time. Call `find` in the event loop's thread, and `add`
     always in the same other thread.
-
-    Raises:
-        UploadKeysError: if the file is in use, not readable, or of another format.
     """
 
     def __init__(self, path: Path, *, most: int, keep_ms: int) -> None:

@@ -232,9 +232,6 @@ class Engine:
         """Do everything that is due, without waiting; return whether windows became final.
 
         In a replay thousands do, some at a time.
-
-        Raises:
-            SourceChangedError: if a state was counted from another topic of this name.
         """
         self._conflicting_workers.update(self.replicas, time.monotonic())
         if self._problem or self._services.clock.problem:

@@ -182,10 +182,6 @@ class InFlightFlushes:
 
         If cells and head fit into one batch, they are sent as one, which is stored whole or not at
         all. After an error, what was sent may still be stored.
-
-        Raises:
-            KafkaError: if some of it may not have arrived.
-            SourceChangedError: before the head is sent.
         """
         changelog, cells = self.config.topics.changelog, flush.cells
         producer = self.services.producer
@@ -201,12 +197,7 @@ class InFlightFlushes:
             await producer.send_records(changelog, partition, (flush.head,))
 
     async def check_source(self) -> None:
-        """Check that source and changelog are still the topics that were counted from.
-
-        Raises:
-            SourceChangedError: if one of them has been deleted or replaced.
-            KafkaError: if the broker does not answer, or currently does not know one of them.
-        """
+        """Check that source and changelog are still the topics that were counted from."""
         name, topics = self.config.name, self.config.topics
         then = f"`ldpstream reset {name}` starts over with it"
         await self.services.identity.check((topics.source, topics.changelog), then=then)

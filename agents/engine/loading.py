@@ -71,11 +71,7 @@ class Loader:
         return [partition for partition in partitions if partition < most]
 
     def load(self, partition: int) -> Partition | None:
-        """Load a partition; return None if that is not possible yet.
-
-        Raises:
-            SourceChangedError: if its state was counted from another topic of this name.
-        """
+        """Load a partition; return None if that is not possible yet."""
         other_heads = self._other_heads(partition)
         if other_heads is None or time.monotonic() < self._not_before.get(partition, 0.0):
             return None

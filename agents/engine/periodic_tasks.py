@@ -122,11 +122,7 @@ async def keep_checking_settings(
 
 
 async def ask_time(engine: Engine, producer: LastingProducer) -> None:
-    """Make the broker timestamp a record: the deletion of a key that no owner ever writes.
-
-    Raises:
-        KafkaError: if the broker does not answer, or refuses.
-    """
+    """Make the broker timestamp a record: the deletion of a key that no owner ever writes."""
     key = encode_key(state_prefix(engine.context), Key(HEAD, 0, 0))
     await producer.send_records(engine.config.topics.changelog, 0, [(key, None)])
 

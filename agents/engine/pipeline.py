@@ -177,13 +177,7 @@ class Pipeline:
     # --- lifecycle ------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Connect, check the topics, and start to read; call `stop` even if this fails.
-
-        Raises:
-            BrokerUnavailableError: if no broker answers, or it lacks a required feature.
-            TopicError: if a topic contradicts the configuration.
-            ClientOptionError: if `[kafka]` has a setting that no client knows.
-        """
+        """Connect, check the topics, and start to read; call `stop` even if this fails."""
         try:
             await self._start()
         except KafkaError as error:

@@ -109,10 +109,6 @@ async def unless_stopped(running: Coroutine[Any, Any, Result], stop: asyncio.Eve
     """Return what `running` returns; cancel it if `stop` is set first.
 
     For waits that depend on others: a broker that does not answer, a group's first assignment.
-
-    Raises:
-        StoppedError: if `stop` was set first.
-        Exception: what `running` raises.
     """
     stopping, task = asyncio.create_task(stop.wait()), asyncio.create_task(running)
     try:

@@ -266,11 +266,7 @@ class SourceReader:
                 await asyncio.sleep(max(0.0, began + pause - time.monotonic()))
 
     async def poll(self) -> bool:
-        """Fetch once and deliver the result; return whether a partition is behind.
-
-        Raises:
-            KafkaError: an error of the broker.
-        """
+        """Fetch once and deliver the result; return whether a partition is behind."""
         waiting = {partition for partition, s in self._sessions.items() if s.full}
         try:
             fetched = await self._getmany(waiting)

@@ -93,9 +93,6 @@ def decode_control(message: bytes) -> Control:
     """Return the order that a message carries.
 
     Time and memory are bounded by the message's length, which is limited to MOST_ORDER_BYTES.
-
-    Raises:
-        ControlError: for anything else, whatever the bytes.
     """
     if len(message) > MOST_ORDER_BYTES:
         raise ControlError(f"expected at most {MOST_ORDER_BYTES} bytes, got {len(message)}")

@@ -50,9 +50,6 @@ def windows(
 
     Panes before `first_pane` are left out, also of windows that end after it.
     A window is `final` once partition 0 has decided it, and `published` once that is recorded.
-
-    Raises:
-        BehindError: if a replica is behind another one.
     """
     window = context.window
     counted_here = check_between(replicas, NEVER, -NEVER)

@@ -136,9 +136,6 @@ class Partition:
         `arrived` says when they arrived at the broker; None: now. The caller guarantees that no
         message between them is missing. No message raises an error: each report is counted, late or
         rejected. If anything else fails (memory runs out, say), the partition must be dropped.
-
-        Raises:
-            ValueError: if the first offset is below `next`.
         """
         if not records:
             return
@@ -190,9 +187,6 @@ class Partition:
         """Continue at an offset, because the source's retention deleted everything before it.
 
         Returns how many are lost, not counting those that another state has decided.
-
-        Raises:
-            ValueError: if it is below `next`.
         """
         self._expect(offset)
         before, context = self.work, self._context

@@ -150,11 +150,7 @@ def counted(replicas: Iterable[Replica], first: int, end: int) -> Counter[int]:
 
 
 def reports_by_pane(replicas: Sequence[Replica], first: int, end: int) -> Counter[int]:
-    """Return by pane the reports that all partitions have counted in the panes `[first, end)`.
-
-    Raises:
-        BehindError: if a replica is behind another one.
-    """
+    """Return by pane the reports that all partitions have counted in the panes `[first, end)`."""
     first_counted = check_between(replicas, first, end)
     return counted(replicas[:1], first, end) + counted(replicas[1:], max(first, first_counted), end)
 

@@ -96,10 +96,6 @@ def answer(
 
     All replicas must have reached their log's end. `final` says that all panes of the span are
     closed in every partition.
-
-    Raises:
-        ValueError: if the span is empty, or begins or ends within a pane.
-        BehindError: if a replica is behind another one.
     """
     if context.minimum <= 1:
         return snapshot(context, replicas, start_ms, end_ms)
@@ -129,10 +125,6 @@ def snapshot(context: Context, replicas: Sequence[Replica], start_ms: int, end_m
     """Return what `[start_ms, end_ms)` holds over all partitions; `add_up` may run in any thread.
 
     Expired panes count as empty.
-
-    Raises:
-        ValueError: if the span is empty, or begins or ends within a pane.
-        BehindError: if a replica is behind another one.
     """
     panes = panes_between(context, start_ms, end_ms)
     first, end = panes.start, panes.stop
@@ -294,11 +286,7 @@ class _Reports:
 def reports_about(
     context: Context, replicas: Sequence[Replica], first: int, end: int
 ) -> dict[int, Sequence[int]]:
-    """Return the numbers of reports about each attribute, by pane of `[first, end)` with reports.
-
-    Raises:
-        BehindError: if a replica is behind another one.
-    """
+    """Return the reports about each attribute, by pane of `[first, end)` with reports."""
     numbers = reports_by_pane(replicas, first, end)
     if context.attributes == 1:
         return {pane: (n,) for pane, n in numbers.items()}

@@ -46,12 +46,7 @@ class Certificates:
         self._refused: dict[tuple[str, bytes], tuple[float, str]] = {}
 
     async def certificate(self, config: CollectionConfig) -> bytes:
-        """Return what `ldpstream certify` prints of a collection.
-
-        Raises:
-            AnswerError: 503, where its proof is aborted, for example because it takes longer than
-                `LIMIT_SECONDS`, or too many are waiting.
-        """
+        """Return what `ldpstream certify` prints of a collection."""
         key = config.name, config.spec.fingerprint
         if key in self._proved:
             return self._proved[key]

@@ -183,9 +183,6 @@ class ComputeQueues:
         """Wait for a turn, and hold it during a block.
 
         A costly computation that takes longer than `limit_seconds` is aborted.
-
-        Raises:
-            AnswerError: 503, where too many are waiting already.
         """
         cheap = cost_bytes <= max(CHEAP_BYTES, published_bytes)
         queue = self._cheap if cheap else self._costly

@@ -152,11 +152,7 @@ def body_options(body: EstimateRequest, config: CollectionConfig) -> EstimateOpt
 
 
 def one_axis(options: EstimateOptions, domain: Domain, *, explicit: bool) -> EstimateOptions:
-    """Return the options without published quantiles of several axes, which only estimates have.
-
-    Raises:
-        QueryError: if the request asks for them, which `explicit` says.
-    """
+    """Return the options without published quantiles of several axes, which only estimates have."""
     if not options.quantiles or len(domain.shape) == 1:
         return options
     if explicit:
@@ -248,11 +244,7 @@ def take_span(
     options: EstimateOptions,
     form: Format = "json",
 ) -> Callable[[], Job]:
-    """Take what a span holds at this moment, and return what adds it up, in any thread.
-
-    Raises:
-        AnswerError: 503, where a replica is behind another one.
-    """
+    """Take what a span holds at this moment, and return what adds it up, in any thread."""
     final = is_final(collection, span[1])
     try:
         snapshot = snapshot_of(collection.context, collection.replicas, *span, final=final)
@@ -289,9 +281,6 @@ def kept_windows(collection: WorkerCollection, *, last: int | None = None) -> li
 
     With `last`, at least so many of the newest that have counted reports, and one that is final,
     if there are: all windows of a week take a while to list.
-
-    Raises:
-        AnswerError: 503, where a replica is behind another one.
     """
     context, replicas = collection.context, collection.replicas
     window, first_pane = context.window, NEVER

@@ -185,11 +185,7 @@ class Feeds:
 
     @contextmanager
     def reading(self, collection: WorkerCollection) -> Iterator[Feed]:
-        """Return a collection's feed for the length of a block.
-
-        Raises:
-            TooManyReadersError: where there are `READERS_LIMIT` readers already.
-        """
+        """Return a collection's feed for the length of a block."""
         if self.closed or sum(self.readers.values()) >= READERS_LIMIT:
             raise TooManyReadersError(f"expected at most {READERS_LIMIT} readers of events")
         name = collection.config.spec.fingerprint.hex()

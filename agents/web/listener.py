@@ -199,9 +199,6 @@ async def listen(
 
     `setting` says where the user sets the address. `direct` are handlers of POST by the path as it
     is sent, which are tried before the application, its router and its middlewares.
-
-    Raises:
-        HttpUnavailableError: where the address cannot be listened on.
     """
     limiter = ConnectionLimiter(_within_files(bounds))
     app.middlewares.insert(0, limiter.watching())

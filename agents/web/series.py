@@ -224,11 +224,7 @@ async def _change(
 
 
 def _read(query: MultiMapping[str], config: CollectionConfig) -> tuple[SeriesQuery, int]:
-    """Return what each point says, and how many of the largest values.
-
-    Raises:
-        AnswerError: 400, naming the parameter and what was expected.
-    """
+    """Return what each point says, and how many of the largest values."""
     words = {word: query.getall(word) for word in query}
     if config.attributes and "attribute" not in words:
         words["attribute"] = list(config.attributes)[:1]
@@ -308,11 +304,7 @@ def _most_points(query: SeriesQuery, top: int, config: CollectionConfig) -> int:
 def _check_points(
     query: SeriesQuery, top: int, number: int, most: int, config: CollectionConfig
 ) -> None:
-    """Refuse more points than one answer may compute.
-
-    Raises:
-        AnswerError: 400, naming how many points are possible.
-    """
+    """Refuse more points than one answer may compute."""
     if number > most:
         lines, size = max(1, top + query.count), _size(query, config)
         raise AnswerError(
@@ -325,11 +317,7 @@ def _check_points(
 def _groups(
     query: MultiMapping[str], collection: WorkerCollection, number: int, last: int
 ) -> tuple[int, list[tuple[tuple[int, int], int]]]:
-    """Return how many windows a point has, and the span of each with the reports in its windows.
-
-    Raises:
-        AnswerError: 400 for an invalid time; 503 where a replica is behind another one.
-    """
+    """Return how many windows a point has, and the span of each with the reports in its windows."""
     from_ms, to_ms = read_time(query, "start"), read_time(query, "end")
     whole = from_ms is None and to_ms is None
     listed = [

@@ -76,11 +76,7 @@ async def serve(
 
 
 def check_serving(worker: WorkerConfig) -> None:
-    """Refuse an address that needs a token, and an invalid token or certificate.
-
-    Raises:
-        HttpUnavailableError: as `serve` would.
-    """
+    """Refuse an address that needs a token, and an invalid token or certificate."""
     reading_access(
         worker.http.rpartition(":")[0], worker.token, open_to_everybody=worker.open_to_everybody
     )
@@ -95,11 +91,7 @@ def reading_access(
     open_to_everybody: bool,
     trusted_proxies: Sequence[Network] = (),
 ) -> Access:
-    """Return who may read at an address.
-
-    Raises:
-        HttpUnavailableError: where it needs a token and there is none, or the token is invalid.
-    """
+    """Return who may read at an address."""
     access = Access(local=is_loopback(host), trusted_proxies=tuple(trusted_proxies))
     if token is None:
         if not (access.local or open_to_everybody):
@@ -116,11 +108,7 @@ def reading_access(
 
 
 def server_tls(certificate: Path, key: Path, *, table: str = "worker") -> ssl.SSLContext:
-    """Return the TLS context of a server; `table` is where its certificate is configured.
-
-    Raises:
-        HttpUnavailableError: where the files are missing or invalid.
-    """
+    """Return the TLS context of a server; `table` is where its certificate is configured."""
     for name, file in (("certificate", certificate), ("key", key)):
         try:
             with file.open("rb"):

@@ -64,12 +64,7 @@ class AnswerProcess:
     def body(
         self, job: Work, config: CollectionConfig, *, limit_seconds: float | None = None
     ) -> bytes:
-        """Return an answer computed by the process; start it if it is not running.
-
-        Raises:
-            AbortedError: where the process cannot be started, ends meanwhile, or is ended because
-                it takes longer than `limit_seconds`.
-        """
+        """Return an answer computed by the process; start it if it is not running."""
         begun = time.monotonic()
         try:
             process = self._process = self._process or _start()

@@ -202,9 +202,6 @@ async def report_crowd(
     """Report `rate` values of a crowd per second until `stop` is set.
 
     `acknowledged` is called with values and their time (epoch ms) once the broker has all of them.
-
-    Raises:
-        KafkaError: where some may not have arrived.
     """
     last, due = time.monotonic(), 0.0
     while not stop.is_set():

@@ -189,11 +189,7 @@ async def _supervised(
 
 
 def _choose_port(requested: int | None) -> int:
-    """Return the given port, or else the worker's usual one if it is free, or else 0.
-
-    Raises:
-        DemoError: where the given port cannot be used.
-    """
+    """Return the given port, or else the worker's usual one if it is free, or else 0."""
     port = _USUAL_PORT if requested is None else requested
     with socket.socket() as probe:
         # As the server does, so that a port that was just closed counts as free.

@@ -96,11 +96,7 @@ class PlanRequest:
 
     @cached_property
     def shares(self) -> tuple[Floats, str]:
-        """The design shares of the estimated values, and a text that describes them.
-
-        Raises:
-            PriorError: for a prior that cannot be used.
-        """
+        """The design shares of the estimated values, and a text that describes them."""
         known = self.spec.prior.shares or self.policy.known_shares
         if self.prior is None and known is not None:
             return np.array([float(share) for share in known]), "the collection's prior"
@@ -112,9 +108,6 @@ class PlanRequest:
 
         Predicted errors are for `population` where the estimand is `active`, with errors no
         smaller.
-
-        Raises:
-            PriorError: for a prior that cannot be used.
         """
         options = self.collection.options
         domain, estimated = self.domain, self.spec.domain.estimated_indices
@@ -154,11 +147,7 @@ class PlanRequest:
 
 
 def _read_prior(prior: str | Sequence[float], domain: Domain) -> tuple[Floats, str]:
-    """Return expected shares, float64 `(k,)`, and a text that describes them.
-
-    Raises:
-        PriorError: naming the file, the line and what was expected.
-    """
+    """Return expected shares, float64 `(k,)`, and a text that describes them."""
     if not isinstance(prior, str):
         numbers = numbers_of(prior)
         if numbers is None or numbers.shape != (domain.size,):

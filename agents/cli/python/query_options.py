@@ -12,11 +12,7 @@ from ldpstream.agents.config.query.options import REQUEST_KEYS, EstimateOptions,
 
 
 def build_request(request: EstimateRequest | None, options: Mapping[str, Any]) -> EstimateRequest:
-    """Return a request with some fields replaced by keywords.
-
-    Raises:
-        ValueError: naming the keyword that is wrong, and what was expected.
-    """
+    """Return a request with some fields replaced by keywords."""
     fields = {} if request is None else request.model_dump(exclude_unset=True)
     try:
         # Validated as from JSON, so tuples become lists.
@@ -28,11 +24,7 @@ def build_request(request: EstimateRequest | None, options: Mapping[str, Any]) -
 def build_options(
     collection: CollectionConfig, request: EstimateRequest | None, options: Mapping[str, Any]
 ) -> EstimateOptions:
-    """Return a collection's options, replaced where something else is asked for.
-
-    Raises:
-        ValueError: naming the option that is impossible, or does not fit the collection.
-    """
+    """Return a collection's options, replaced where something else is asked for."""
     chosen = build_request(request, options)
     if chosen.start is not None or chosen.end is not None:
         raise ValueError("start: expected none, because all reports are estimated together")

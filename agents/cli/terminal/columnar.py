@@ -40,7 +40,6 @@ def table_rows(
     Raises:
         Refused: where the table is damaged or incomplete, a column is missing or occurs twice, its
             cells are lists, tables or bytes, or its times have no zone.
-        Failed: where pyarrow is not installed.
     """
     spelled = [canonical_text(column) for column in columns]
 
@@ -67,11 +66,7 @@ def table_rows(
 
 
 def import_arrow(module: str) -> Any:
-    """Return a module of pyarrow.
-
-    Raises:
-        Failed: where pyarrow is not installed.
-    """
+    """Return a module of pyarrow."""
     try:
         return imported(module, *_EXTRA)
     except ImportError as error:
@@ -84,10 +79,6 @@ def read_batches(
     """Yield the record batches of a table, up to `chunk` rows each.
 
     `choose` returns the columns to read of a schema, or none for all, and refuses unsuitable ones.
-
-    Raises:
-        Refused: where the table is damaged or incomplete.
-        Failed: where pyarrow is not installed.
     """
     arrow = import_arrow("pyarrow")
     try:

@@ -316,9 +316,6 @@ async def _kept_windows(
     """Return the windows of a spec's states written to last; empty for a new topic.
 
     `reader` is started, and has no group.
-
-    Raises:
-        KafkaError: if the broker does not answer.
     """
     dates_ms: dict[WindowIdentity, int] = {}
     assigned = [TopicPartition(topic, partition) for partition in range(partitions)]
@@ -333,11 +330,7 @@ async def _kept_windows(
 
 
 async def _last_specs(reader: AIOKafkaConsumer, topic: str, partitions: int) -> set[bytes]:
-    """Return the fingerprints of the specs that wrote the last record of each partition.
-
-    Raises:
-        KafkaError: if the broker does not answer.
-    """
+    """Return the fingerprints of the specs that wrote the last record of each partition."""
     assigned = [TopicPartition(topic, partition) for partition in range(partitions)]
     ends = await end_offsets(reader, assigned)
     states = [await _last_state(reader, partition, end, None) for partition, end in ends.items()]

@@ -62,11 +62,7 @@ def write_reports(spec: CollectionSpec, reports: Reports, times_ms: Integers | N
 def write_table(
     sink: BinaryIO, spec: CollectionSpec, chunks: Iterable[tuple[Reports, Integers | None]]
 ) -> None:
-    """Write reports as an Arrow file; one that is not written to its end is refused when read.
-
-    Raises:
-        Failed: where pyarrow is not installed.
-    """
+    """Write reports as an Arrow file; one that is not written to its end is refused when read."""
     arrow, ipc = import_arrow("pyarrow"), import_arrow("pyarrow.ipc")
     writer, size = None, spec.mechanism.report_bytes
     for reports, times_ms in chunks:

@@ -111,11 +111,7 @@ class _Input:
     """Whether `--clamp` would accept one of the bad lines."""
 
     def conclude(self) -> None:
-        """Say how many lines were left out, and how many values were moved.
-
-        Raises:
-            Refused: where bad lines are not to be left out, or nothing is left without them.
-        """
+        """Say how many lines were left out, and how many values were moved."""
         bad = self.bad
         if bad.read == 0:
             raise Refused(f"{bad.name}: expected at least one value line, got none")
@@ -242,11 +238,7 @@ def unreadable(name: str, error: OSError) -> Refused:
 
 
 def _find_columns(header: Row, columns: Sequence[str], name: str) -> _Header:
-    """Return the columns' places. The first line may be a value, so the refusal never quotes it.
-
-    Raises:
-        Refused: where the first line does not name each of them once.
-    """
+    """Return the columns' places. The first line may be a value, so the refusal never quotes it."""
     cells = [canonical_text(cell.strip()) for cell in header]
     for column in columns:
         if cells.count(canonical_text(column)) != 1:
