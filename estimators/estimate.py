@@ -54,9 +54,6 @@ def estimate_values(
     Estimates of some values equal, bit for bit, what `take` returns from those of all. Simultaneous
     bounds always hold over all values, since listed values may be post-selected. `decoded` are the
     `share_sums` of all values, if the caller has them.
-
-    Raises:
-        ValueError: if the statistic does not count n reports, or an option is invalid.
     """
     many = mechanism.size
     if options.get("simultaneous") and options.get("family") is None:
@@ -93,11 +90,7 @@ def estimate_values(
 
 
 def share_sums(mechanism: Mechanism, statistic: Statistic, n: int) -> Floats:
-    """Return the sums of all single values' decoders, float64 `(k,)`: n times their shares.
-
-    Raises:
-        ValueError: if the statistic does not count n reports.
-    """
+    """Return the sums of all single values' decoders, float64 `(k,)`: n times their shares."""
     check_counts(mechanism, statistic, n)
     return mechanism.decoder.totals(statistic)
 
@@ -114,9 +107,6 @@ def value_sums(
 
     `decoded` are the `share_sums` of all values, if the caller has them. The sums of some values
     equal, bit for bit, these entries for all values, and with `decoded` take memory for q entries.
-
-    Raises:
-        ValueError: if the statistic does not count n reports.
     """
     total = share_sums(mechanism, statistic, n) if decoded is None else decoded
     decoder = mechanism.decoder
@@ -224,9 +214,6 @@ def estimate_prepared(
     """Do the same as `estimate_sets`, given the `prepare_sets` of these sets.
 
     The statistic must count n reports, which is not checked.
-
-    Raises:
-        ValueError: if an option is invalid.
     """
     queries, of_sets = prepared
     chosen, tallies = Options(**options), list[Tally]()
@@ -345,11 +332,7 @@ def _set_coins(query: Query, reports: Integers) -> tuple[float, float, float]:
 
 
 def check_counts(mechanism: Mechanism, statistic: Statistic, n: int) -> None:
-    """Refuse a statistic that does not count n reports.
-
-    Raises:
-        ValueError: naming both numbers.
-    """
+    """Refuse a statistic that does not count n reports."""
     counted = mechanism.count(statistic)
     if counted != n:
         raise ValueError(

@@ -171,11 +171,7 @@ class PreparedSets(NamedTuple):
 def prepare_sets(
     mechanism: Mechanism, sets: Sequence[Integers], *, keep: bool = False
 ) -> PreparedSets:
-    """Return the decoders of sets of values, as a list with `keep`, else as an iterator.
-
-    Raises:
-        ValueError: if an index is outside the domain.
-    """
+    """Return the decoders of sets of values, as a list with `keep`, else as an iterator."""
     queries = prepare_queries(mechanism)
     prepared = queries.set_queries(indicator(mechanism.size, members) for members in sets)
     return PreparedSets(queries, list(prepared) if keep else prepared)

@@ -165,10 +165,6 @@ def estimate_weights(
 
     Times n these are the sums of weights. `sets` are int64 arrays of indices of values, without
     weights; weights are `0..largest`, the last dimension of the mechanism.
-
-    Raises:
-        ValueError: if an index is outside the domain, the statistic does not count n reports, or an
-            option is invalid.
     """
     check_counts(mechanism, statistic, n)
     values, weights = mechanism.size // (largest + 1), np.arange(largest + 1.0)
@@ -197,10 +193,6 @@ def estimate_public_weights(
     weights; without `sets`, every single value is a set, or each of `values`, int64 `(q,)`. A set
     that holds most values is decoded as in `estimate_sets`, so that the sum of all weights is
     exact.
-
-    Raises:
-        ValueError: if an index is outside the domain, the statistic does not count n reports, or an
-            option is invalid.
     """
     check_counts(mechanism, statistic, n)
     chosen = Options(**options)
@@ -221,11 +213,7 @@ def weight_sums(
     *,
     values: Integers | None = None,
 ) -> Sums:
-    """Return the sums of `w_i h(y_i)` from the sums of h over the three parts of a statistic.
-
-    Raises:
-        ValueError: if an index is outside the domain.
-    """
+    """Return the sums of `w_i h(y_i)` from the sums of h over the three parts of a statistic."""
     alone, largest = mechanism.values, mechanism.largest
 
     def sums_of(power: Statistic) -> Sums:

@@ -294,9 +294,6 @@ def estimate_areas(
     """Estimate areas at the resolution that n reports allow; all bounds hold simultaneously.
 
     `divided`, bool `(groups,)`, says inside which roots areas are searched for, by default all.
-
-    Raises:
-        ValueError: if the statistic does not count n reports, or an option is invalid.
     """
     rests = _Rests(tree, bound_areas(mechanism, statistic, n, tree, **options))
     rests.name(divided)
@@ -310,11 +307,7 @@ def bound_areas(
     tree: AreaTree,
     **options: Unpack[OptionKeywords],
 ) -> Estimate:
-    """Estimate all areas that could be shown, in tree order; all bounds hold simultaneously.
-
-    Raises:
-        ValueError: as for `estimate_areas`.
-    """
+    """Estimate all areas that could be shown, in tree order; all bounds hold simultaneously."""
     chosen = Options(**options)
     confidence = 1.0 - (1.0 - chosen.confidence) / error_levels(tree, chosen)
     bounds = []

@@ -69,9 +69,6 @@ def solve(
     `multipliers` are those of a solution for nearly the same columns, None at first. Stops once the
     complementarity `sum_y theta_y s_y`, which bounds how far f is above the optimum for these
     columns, and the dual residual are below `tolerance`, relative to f.
-
-    Raises:
-        DesignError: if it does not converge, or the columns do not distinguish all values.
     """
     theta, least = np.maximum(weights, 1e-12), 0.1 if multipliers is None else tolerance
     s = np.zeros(0)

@@ -172,9 +172,6 @@ def least_trace(policy: Policy, workload: Workload, prior: Floats) -> float | No
     """Return the least `tr(G I^-1)` of all channels, None where that takes a search.
 
     It takes none if the values of each component fall into few classes of exchangeable ones.
-
-    Raises:
-        DesignError: as `optimise` does.
     """
     components = _components(policy, workload.gram, _checked_prior(policy.size, prior))
     return _mean(
@@ -200,11 +197,7 @@ def _checked_prior(size: int, prior: Floats | None) -> Floats:
 
 
 def cones_of(policy: Policy) -> list[tuple[Integers, Cone]]:
-    """Return the values of each component, ascending, and the cone of columns over them.
-
-    Raises:
-        DesignError: if a budget between different values is 0.
-    """
+    """Return the values of each component, ascending, and the cone of columns over them."""
     if isinstance(policy, PriorPolicy):
         prior = np.array([float(share) for share in policy.prior])
         return [(np.arange(prior.size), LipCone(prior / prior.sum(), float(policy.budget)))]

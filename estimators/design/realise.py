@@ -58,13 +58,7 @@ def realise(design: Design) -> DesignedChannel:
 
 
 def write_channel(path: str | Path, design: Design) -> DesignedChannel:
-    """Realise a design, write its channel file, and return what was written.
-
-    Raises:
-        DesignError: as for `realise`.
-        SpecError: as for `realise`.
-        OSError: if the file cannot be written.
-    """
+    """Realise a design, write its channel file, and return what was written."""
     channel = realise(design)
     save_channel(Path(path), channel)
     return channel

@@ -29,11 +29,7 @@ class Line:
 
     @classmethod
     def of(cls, mechanism: Mechanism, statistic: Statistic) -> Self:
-        """Return the likelihood of a statistic.
-
-        Raises:
-            ValueError: if likelihood is not offered for the mechanism.
-        """
+        """Return the likelihood of a statistic."""
         if not (isinstance(mechanism, L1Geometric) and has_likelihood(mechanism)):
             raise ValueError(f"likelihood: expected {SUPPORTED}, got {mechanism.id}")
         return cls(mechanism.axes[0], np.asarray(statistic, dtype=np.float64))

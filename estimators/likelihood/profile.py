@@ -48,11 +48,7 @@ class Profile:
 
     @classmethod
     def of(cls, line: Line, confidence: float) -> Self:
-        """Return the bounds with a confidence up to 0.99.
-
-        Raises:
-            ValueError: if no threshold was calibrated.
-        """
+        """Return the bounds with a confidence up to 0.99."""
         most = threshold(confidence)
         if most is None:
             raise ValueError(f"confidence: expected at most 0.99, got {confidence:g}")

@@ -90,9 +90,6 @@ def calibrate(mechanism: Lip, statistic: Statistic, n: int) -> CalibrationTest:
     Right priors are thus called wrong with probability at most the significance, for any n, priors
     and budgets. This holds at one moment: the p-values are not adjusted for looking at a window
     repeatedly.
-
-    Raises:
-        ValueError: if the statistic does not count n reports.
     """
     check_counts(mechanism, statistic, n)
     counts = statistic.reshape(-1, 2)

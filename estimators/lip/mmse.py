@@ -77,10 +77,6 @@ def estimate_mmse(
     `sqrt(2 V L) + L/3` with `L = log(2/delta)`, and is valid at every n. `anytime` is valid at all
     n at once: the normal mixture with the bits' sub-Gaussian variances, narrowest at `sharpest`
     reports.
-
-    Raises:
-        ValueError: if the statistic does not count n reports, or the confidence is not above 0 and
-            below 1.
     """
     check_counts(mechanism, statistic, n)
     if not 0.0 < confidence < 1.0:

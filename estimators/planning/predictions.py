@@ -54,11 +54,7 @@ class Predictions:
     def of(
         cls, mechanism: Mechanism, workload: PlannedWorkload, progress: Progress = UNLIMITED
     ) -> Self:
-        """Predict all queries of a workload over the mechanism's values.
-
-        Raises:
-            TimeUpError: if time runs out.
-        """
+        """Predict all queries of a workload over the mechanism's values."""
 
         def predict(queries: QuerySets) -> Floats:
             return query_variances(mechanism, queries, workload.shares, progress)
@@ -75,11 +71,7 @@ class Predictions:
     def objective(
         self, mechanism: Mechanism, workload: PlannedWorkload, progress: Progress
     ) -> Floats:
-        """Return the variances of the objective's queries.
-
-        Raises:
-            TimeUpError: if time runs out.
-        """
+        """Return the variances of the objective's queries."""
         queries = workload.sorting_queries
         if queries is workload.boxes:
             return self.boxes
@@ -91,11 +83,7 @@ class Predictions:
 def query_variances(
     mechanism: Mechanism, queries: QuerySets, shares: Floats, progress: Progress = UNLIMITED
 ) -> Floats:
-    """Return the respondents' variances for one report, of sets, then prefixes, float64 `(q,)`.
-
-    Raises:
-        TimeUpError: if time runs out.
-    """
+    """Return the respondents' variances for one report, of sets, then prefixes, float64 `(q,)`."""
     sets, prefixes = progress.each(queries.sets), progress.each(queries.prefixes)
     weights = (indicator(mechanism.size, members) for members in prefixes)
     return np.concatenate(

@@ -32,30 +32,18 @@ class Progress:
         self._what, self._said = "", -math.inf
 
     def check(self) -> None:
-        """Check the time.
-
-        Raises:
-            TimeUpError: if time has run out.
-        """
+        """Check the time."""
         if self._clock() >= self._until:
             raise TimeUpError
 
     def begin(self, what: str) -> None:
-        """Report the step that begins.
-
-        Raises:
-            TimeUpError: if time has run out.
-        """
+        """Report the step that begins."""
         self.check()
         self._what, self._said = what, self._clock()
         self._say(what)
 
     def each(self, queries: Sequence[_Item]) -> Iterator[_Item]:
-        """Yield queries, and report their number at intervals.
-
-        Raises:
-            TimeUpError: if time runs out.
-        """
+        """Yield queries, and report their number at intervals."""
         for place, query in enumerate(queries):
             self.check()
             now = self._clock()

@@ -355,9 +355,6 @@ class Prefixes:
         """Prepare an order by the position of each value, int64 `(k,)`, by default its index.
 
         To order a grid along one axis, give the row, or the column, of each value.
-
-        Raises:
-            ValueError: if the positions have another shape or are negative.
         """
         ranks = np.arange(mechanism.size) if positions is None else positions
         if ranks.shape != (mechanism.size,) or ranks.min() < 0:
@@ -381,10 +378,6 @@ class Prefixes:
         return self.prepared.sums(self.mechanism.empty()).spread
 
     def estimate(self, statistic: Statistic, n: int, **options: Unpack[OptionKeywords]) -> Estimate:
-        """Estimate the share of every prefix, q = m; the last is 1.
-
-        Raises:
-            ValueError: if the statistic does not count n reports, or an option is invalid.
-        """
+        """Estimate the share of every prefix, q = m; the last is 1."""
         check_counts(self.mechanism, statistic, n)
         return bound(self.prepared.sums(statistic), n, Options(**options))

@@ -85,9 +85,6 @@ def positions(shares: Floats, probabilities: Sequence[float]) -> Floats:
     """Return the smallest positions up to which shares, `(k,)`, sum to the probabilities, `(q,)`.
 
     They are integers as floats, or NaN if a share is NaN.
-
-    Raises:
-        ValueError: if a probability is not in (0, 1).
     """
     p = check_probabilities(probabilities)
     if np.isnan(shares).any():
@@ -103,9 +100,6 @@ def invert(prefixes: Estimate, probabilities: Sequence[float]) -> Quantiles:
     from `min{x : high(x) >= p}` to `1 + max{x : low(x) < p}`. With pointwise bounds each quantile
     has the prefixes' confidence, because only two prefixes can be wrong about it. [ML] Algorithm 2
     bisects the raw estimates; these are not monotone, and a first crossing covers too little.
-
-    Raises:
-        ValueError: if a probability is not in (0, 1).
     """
     p = check_probabilities(probabilities)
     undefined = np.full(p.size, np.nan)

@@ -133,11 +133,7 @@ def unknown(key: str, known: Iterable[str]) -> str:
 
 
 def check_keys(raw: object, allowed: frozenset[str], path: str) -> dict[str, object]:
-    """Return the value as a table, after checking that all its keys are allowed.
-
-    Raises:
-        SpecError: naming the first unknown key, or `path` where the value is not a table.
-    """
+    """Return the value as a table, after checking that all its keys are allowed."""
     if not isinstance(raw, dict):
         raise SpecError(path, f"a table, got {describe(raw)}")
     for key in raw:

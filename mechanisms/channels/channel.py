@@ -16,9 +16,6 @@ def refuse_large(size: int, work: int) -> None:
     """Refuse to build the channel of `size` values if it is too large.
 
     `work` is the number of its probabilities, times the number of factors if they are products.
-
-    Raises:
-        ValueError: if `work` is above 2^20.
     """
     if work > MOST_WORK:
         raise ValueError(f"the channel of {size} values is too large to enumerate")

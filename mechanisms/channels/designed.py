@@ -233,11 +233,7 @@ def load_channel(raw: object, base: Path) -> DesignedChannel:
 
 
 def read_channel(document: object) -> DesignedChannel:
-    """Return the channel of a channel file's document.
-
-    Raises:
-        SpecError: as for `load_channel`, with paths inside the document.
-    """
+    """Return the channel of a channel file's document."""
     table = check_keys(document, _KEYS, "file")
     if table.get("version") != _VERSION:
         raise SpecError("version", f"{_VERSION}, got {describe(table.get('version'))}")
@@ -280,9 +276,6 @@ def tabled(policy: Policy) -> Policy:
     """Return a policy with the same budgets in a form that files hold: matrix, graph or prior.
 
     A policy that some of its pairs imply (`Policy.pairs`) becomes the graph of these pairs.
-
-    Raises:
-        SpecError: if it has more values than a channel file may hold in this form.
     """
     if most := _MOST_VALUES.get(type(policy)):
         return _limit_size(policy, most)
@@ -295,12 +288,7 @@ def tabled(policy: Policy) -> Policy:
 
 
 def read_policy_document(raw: object) -> Policy:
-    """Return the policy of a document that `Policy.document` wrote.
-
-    Raises:
-        SpecError: if the document is invalid or has more values than a channel file may hold; paths
-            begin with `policy`.
-    """
+    """Return the policy of a document that `Policy.document` wrote."""
     if not isinstance(raw, Mapping) or raw.get("kind") not in ("lip", "graph", "matrix"):
         raise SpecError("policy", "a table of the kind lip, graph or matrix")
     kind = raw["kind"]

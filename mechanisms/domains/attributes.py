@@ -90,11 +90,7 @@ class Pair(Domain):
 
 @dataclass(frozen=True, eq=False)
 class Columns(Sequence[Mapping[str, Any]]):
-    """n records as columns: for each attribute the n labels that its domain takes.
-
-    Raises:
-        ValueError: if there is no column, or columns have different lengths.
-    """
+    """n records as columns: for each attribute the n labels that its domain takes."""
 
     columns: Mapping[str, Sequence[Any] | NDArray[Any]]
 
@@ -175,11 +171,7 @@ class Attributes(Domain):
         return tuple(names)
 
     def index(self, labels: Records) -> Indices:
-        """Return the indices of n labels of the form that `label` returns, of one attribute each.
-
-        Raises:
-            ValueOutsideDomainError: naming the position of the first invalid label.
-        """
+        """Return the indices of n labels as `label` returns them, of one attribute each."""
         indices = np.zeros(len(labels), dtype=np.int64)
         for position, label in enumerate(labels):
             known = [name for name in self.names if _is_table(label) and name in label]
@@ -203,9 +195,6 @@ class Attributes(Domain):
 
         Every attribute is placed, in order, so that neither a refusal nor the time taken depends on
         the draw; then one word for each record draws its attribute.
-
-        Raises:
-            ValueOutsideDomainError: naming the position of the first bad record, and the attribute.
         """
         placed = self._each(labels, lambda domain, column: domain.place(column, entropy=entropy))
         return self.drawn(placed, entropy)
@@ -218,11 +207,7 @@ class Attributes(Domain):
         return self.drawn(placed, entropy)
 
     def parse_columns(self, rows: Sequence[Sequence[str]]) -> Indices:
-        """Check whole rows of text, and return the indices of their first attribute.
-
-        Raises:
-            ValueOutsideDomainError: naming the position of the first bad row, and the attribute.
-        """
+        """Check whole rows of text, and return the indices of their first attribute."""
         return self._indices_of(
             self._cells(rows), lambda domain, cells: domain.parse_columns(cells)
         )[0]

@@ -86,9 +86,6 @@ def move_inside(domain: Domain, labels: Sequence[Any] | NDArray[Any]) -> list[An
     """Return labels with numbers outside the domain moved to its nearest end.
 
     What is no number stays as it is, for the domain to refuse.
-
-    Raises:
-        ValueError: for a domain that is not of numbers alone.
     """
     if not has_ends(domain):
         raise ValueError("clamp: expected a collection with only numbers")

@@ -147,11 +147,7 @@ class Words(Lattice):
         return replace(self, round=current)
 
     def candidates(self, numbers: Sequence[int]) -> list[str | None]:
-        """Return the prefix of each number; None for `other` and for unused numbers.
-
-        Raises:
-            SpecError: without a round.
-        """
+        """Return the prefix of each number; None for `other` and for unused numbers."""
         current = self._current_round
         extension = self.extension(current.number)
         prefixes: list[str | None] = []

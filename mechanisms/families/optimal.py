@@ -50,10 +50,6 @@ class Optimal(SymbolMechanism):
 
         The policy is proved here, within a second for 256 values, so that no device uses a file
         that violates it.
-
-        Raises:
-            SpecError: if the file is invalid, has another number of values, or violates its own
-                policy, naming the pair of values and the report.
         """
         settings.only(cls.id, "channel")
         # The file's policy holds for the grid's values, not for the numbers between them.
@@ -208,10 +204,6 @@ def _permanent_channel(
     largest with which Q1 keeps its budgets, which are those of the file times one factor.
 
     `raw` is the budget of the permanent draw for the two values that the file protects least.
-
-    Raises:
-        SpecError: if `raw` is not above the file's largest budget, or the policy is one of
-            localized information privacy or leaves pairs unprotected.
     """
     policy = design.policy
     if policy.by_entries() is not policy or policy.unprotected is not None:

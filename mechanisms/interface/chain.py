@@ -157,11 +157,7 @@ class MixtureChain(Chain):
 
 
 def read_larger(raw: object, epsilon: float) -> float:
-    """Return the budget of a permanent draw.
-
-    Raises:
-        SpecError: unless it is finite and above that of a report.
-    """
+    """Return the budget of a permanent draw."""
     larger = read_epsilon(raw, "hold.epsilon")
     if larger <= epsilon:
         raise SpecError("hold.epsilon", f"more than epsilon, which is a report's: {epsilon:g}")
@@ -171,11 +167,7 @@ def read_larger(raw: object, epsilon: float) -> float:
 def blend_of(
     reports: tuple[int, int], permanent: tuple[Fraction, Fraction], single: Fraction
 ) -> Blend:
-    """Return `Blend.between` for `reports`, which is `(order, inside)`.
-
-    Raises:
-        SpecError: if both budgets have the same thresholds.
-    """
+    """Return `Blend.between` for `reports`, which is `(order, inside)`."""
     try:
         return Blend.between(*reports, permanent=permanent, single=single)
     except ValueError:

@@ -67,9 +67,6 @@ class Settings:
         """Return the settings with which a mechanism reports atoms, if `workload` says so.
 
         `publish` is the collection's table of what it publishes.
-
-        Raises:
-            SpecError: naming the first query that cannot be read, or that no two values differ.
         """
         if self.keys.get("workload") != "published":
             return self
@@ -115,11 +112,7 @@ class Settings:
         return replace(self, keys=keys), KnownPrior(shares, policy)
 
     def only(self, mechanism: str, *names: str) -> None:
-        """Refuse every key but these, and blocks unless `"blocks"` is among them.
-
-        Raises:
-            SpecError: naming the first key that the mechanism does not have.
-        """
+        """Refuse every key but these, and blocks unless `"blocks"` is among them."""
         if self.blocks is not None and "blocks" not in names:
             raise SpecError(f"{self.path}.domain.blocks", f"no blocks with {mechanism}")
         for key in self.keys:

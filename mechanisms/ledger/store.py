@@ -279,11 +279,7 @@ def _starts_between(span_ms: tuple[int, int] | None, window_ms: int) -> tuple[in
 
 
 def open_ledger_file(path: Path) -> sqlite3.Connection:
-    """Return a connection in autocommit mode to a ledger, which is created if it is missing.
-
-    Raises:
-        LedgerError: if the file cannot be written, or exists but is not a whole ledger.
-    """
+    """Return a connection in autocommit mode to a ledger, which is created if it is missing."""
     try:
         if not path.exists():
             _make(path)

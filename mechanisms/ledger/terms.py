@@ -49,11 +49,7 @@ def whole_ms(time_ms: int) -> int:
 
 
 class Terms:
-    """The collections that may report, by fingerprint, and what they may spend together.
-
-    Raises:
-        LedgerError, SpecError, TypeError: as `Ledger`.
-    """
+    """The collections that may report, by fingerprint, and what they may spend together."""
 
     def __init__(
         self,
@@ -121,11 +117,7 @@ class Terms:
         return horizon_ms is None or (horizon_ms > 0 and horizon_ms % window_ms == 0)
 
     def check_known(self, store: LedgerStore) -> dict[bytes, Known]:
-        """Return the specs of a file, after checking that these terms can add up its reports.
-
-        Raises:
-            LedgerError: as for `Ledger`.
-        """
+        """Return the specs of a file, after checking that these terms can add up its reports."""
         path, known = store.path, store.specs()
         for fingerprint, entry in known.items():
             if fingerprint in self.specs and self.specs[fingerprint][1] != entry.window_ms:
@@ -136,11 +128,7 @@ class Terms:
         return known
 
     def window_ms(self, spec: CollectionSpec) -> int:
-        """Return the length of a collection's windows.
-
-        Raises:
-            LedgerError: if the ledger was not opened with it.
-        """
+        """Return the length of a collection's windows."""
         if spec.fingerprint not in self.specs:
             raise LedgerError(f"{spec.name}: expected a collection that the ledger was opened with")
         return self.specs[spec.fingerprint][1]

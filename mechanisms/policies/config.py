@@ -42,9 +42,6 @@ def read_policy(raw: object, *, domain: Domain, epsilon: object, base: Path, pat
     - `{ sensitive = [labels] }`: epsilon from these to all values, infinity from the others.
 
     Files are relative to `base`; `path` is the collection's key path.
-
-    Raises:
-        SpecError: naming the key, or the line and column of a file, and what was expected.
     """
     key = f"{path}.policy"
     table = raw if isinstance(raw, dict) else {}
@@ -199,9 +196,6 @@ def read_shares(raw: object, domain: Domain, base: Path, path: str) -> tuple[Fra
 
     The file has one share a line, in the domain's order. Shares are read as the decimals that are
     written, which sum to exactly 1.
-
-    Raises:
-        SpecError: naming the share, and what was expected.
     """
     if isinstance(raw, dict):
         with within(path):
@@ -254,9 +248,6 @@ def refuse_rounding(domain: Domain, path: str) -> None:
     """Refuse numbers that are rounded at random, which require a budget for each step.
 
     `path` is the collection's key path.
-
-    Raises:
-        SpecError: naming `domain.rounding` of the collection.
     """
     if domain.rounded:
         raise SpecError(f"{path}.domain.rounding", "a mechanism with a budget for each step")
@@ -268,9 +259,6 @@ def read_step_epsilon(raw: object, domain: Domain, path: str) -> float:
     This is `epsilon`; if numbers are rounded at random, it is `log(1 + epsilon)`, rounded down, so
     that numbers u and v are protected by `epsilon |u - v| / width` (docs/theory.md section 5).
     `path` is the key path of epsilon.
-
-    Raises:
-        SpecError: if epsilon is not a finite number above 0.
     """
     epsilon = read_epsilon(raw, path)
     if not domain.rounded:

@@ -65,9 +65,6 @@ def build_attributes(
     """Return the domain and the mechanism of a collection's table whose domain has attributes.
 
     `path` is the collection's key path; files are relative to `base`.
-
-    Raises:
-        SpecError: naming the attribute's key and what was expected.
     """
     where = f"{path}.domain"
     keys = check_keys(mapping["domain"], frozenset({"attributes", "pairs"}), where)
@@ -149,9 +146,6 @@ def _read_pairs(
 
     They are reported by the collection's `mechanism` if that is `block-hadamard`,
     `randomized-response` or `subset-selection`, and otherwise by `projective-geometry`.
-
-    Raises:
-        SpecError: naming the pair and what was expected.
     """
     if not isinstance(raw, list) or not raw:
         raise SpecError(path, f"a list of pairs [NAME, NAME], got {describe(raw)}")

@@ -70,11 +70,7 @@ _ATOMS_NEED: Final = (
 
 
 def check_id(raw: object, path: str) -> str:
-    """Return a mechanism's id; `path` is the collection's key path.
-
-    Raises:
-        SpecError: if it is unknown or absent.
-    """
+    """Return a mechanism's id; `path` is the collection's key path."""
     if not isinstance(raw, str) or raw not in MECHANISMS:
         known = ", ".join(sorted(MECHANISMS))
         raise SpecError(f"{path}.mechanism", f"one of {known}, got {describe(raw)}")

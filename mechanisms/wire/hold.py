@@ -110,11 +110,7 @@ class Hold:
         return max(splits, key=beyond_shared)
 
     def loss(self, windows: int, *, steps: int = 1) -> tuple[float, float]:
-        """Return floats `(low, high)` around `steps` times the log of `worst_split`'s product.
-
-        Raises:
-            ValueError: without a chain.
-        """
+        """Return floats `(low, high)` around `steps` times the log of `worst_split`'s product."""
         if self.chain is None:
             raise ValueError("expected reports that are randomised again")
         # Beyond MOST_COUNTED reports only an upper bound is known.

@@ -46,11 +46,7 @@ class OneReport:
         return {"window_ms": self.window_ms, "partitions": self.partitions}
 
     def tokens(self, secret: bytes, fingerprint: bytes, times_ms: NDArray[np.int64]) -> Tokens:
-        """Return a device's tokens, uint8 `(n, 8)`, for the windows of n cut times, int64 `(n,)`.
-
-        Raises:
-            ValueError: if the secret has fewer than 16 bytes.
-        """
+        """Return a device's tokens, uint8 `(n, 8)`, for windows of n cut times, int64 `(n,)`."""
         if len(secret) < SECRET_BYTES // 2:
             raise ValueError(f"expected a secret of at least {SECRET_BYTES // 2} bytes")
         starts_ms, place = np.unique(times_ms - times_ms % self.window_ms, return_inverse=True)

@@ -173,9 +173,6 @@ def _checked_prior(mechanism: Mechanism, prior: KnownPrior, settings: Settings) 
     """Return the prior as far as it is of use, if the mechanism keeps its policy.
 
     Estimates with it need reports that are counted.
-
-    Raises:
-        SpecError: naming the mechanism, or the pair of values between which it loses too much.
     """
     where = f"{settings.path}.mechanism"
     if prior.policy is not None and (pair := implies(mechanism.policy, prior.policy)) is not None:
@@ -198,11 +195,7 @@ def _checked_prior(mechanism: Mechanism, prior: KnownPrior, settings: Settings) 
 
 
 def _read_topic(raw: object, path: str) -> str:
-    """Return the name of a topic.
-
-    Raises:
-        SpecError: if Kafka does not accept it.
-    """
+    """Return the name of a topic."""
     if not isinstance(raw, str) or not _LEGAL_NAME.fullmatch(raw) or raw in (".", ".."):
         raise SpecError(
             path, f"a topic of at most 200 letters, digits, '.', '_' and '-', got {describe(raw)}"
@@ -211,11 +204,7 @@ def _read_topic(raw: object, path: str) -> str:
 
 
 def _read_precision(raw: object, path: str) -> int:
-    """Return the precision of times in milliseconds.
-
-    Raises:
-        SpecError: if it is not a duration above 0 and at most a hundred years.
-    """
+    """Return the precision of times in milliseconds."""
     if isinstance(raw, str):
         try:
             precision_ms = parse_duration(raw)

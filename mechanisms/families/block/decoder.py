@@ -67,12 +67,7 @@ class BlockLayout(ReportLayout):
         self.row: Indices = np.where(alone[of_value], 0, blocks.position + 1)
 
     def check(self) -> None:
-        """Check what the proof by structure assumes of the tables.
-
-        Raises:
-            ValueError: if blocks overlap, an order is not a power of two, a row is 0 or beyond its
-                order in a block of several values, or two values of a block share a row.
-        """
+        """Check what the proof by structure assumes of the tables."""
         of_value = self.blocks.of_value
         several = self.blocks.sizes[of_value] > 1
         columns = self.offset + self.row

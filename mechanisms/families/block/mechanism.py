@@ -72,11 +72,7 @@ class BlockMechanism(Mechanism):
 
     @abstractmethod
     def worst_ratio(self) -> Fraction:
-        """Return the largest ratio of two values of a block that the construction can produce.
-
-        Raises:
-            ValueError: if the tables are not what the construction assumes.
-        """
+        """Return the largest ratio of two values of a block that the construction can produce."""
 
     @property
     def listable(self) -> bool:
@@ -129,10 +125,6 @@ class BlockSymbols(BlockMechanism, SymbolMechanism):
         return self.layout.outputs
 
     def channel(self) -> Channel:
-        """Return the realised channel in exact rationals.
-
-        Raises:
-            ValueError: if it holds more than 2^20 probabilities.
-        """
+        """Return the realised channel in exact rationals."""
         refuse_large(self.size, int((self.layout.orders * self.blocks.sizes).sum()))
         return Channel(tuple(self.row(value) for value in range(self.size)), self.outputs)

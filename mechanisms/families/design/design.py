@@ -140,11 +140,7 @@ class DesignLayout(ReportLayout):
         return cls(blocks, [of_size[size] for size in sizes], kinds)
 
     def check(self) -> None:
-        """Check what the proof by structure assumes of the tables.
-
-        Raises:
-            ValueError: if blocks overlap, or one has fewer reports than values.
-        """
+        """Check what the proof by structure assumes of the tables."""
         sound = (
             self.disjoint
             and bool(np.all(self.orders >= self.blocks.sizes))

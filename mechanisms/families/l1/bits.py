@@ -226,11 +226,7 @@ class L1Bits(StepMechanism):
         return self.size
 
     def possible_reports(self) -> Reports:
-        """Return all rows of bits, the numbers `0..2^bits - 1` little-endian.
-
-        Raises:
-            ValueError: if there are more than 1024.
-        """
+        """Return all rows of bits, the numbers `0..2^bits - 1` little-endian."""
         if self.report_bits > _MOST_LISTED_BITS:
             raise ValueError(f"the 2^{self.report_bits} reports are too many to list")
         numbers = np.arange(1 << self.report_bits, dtype="<i8")
@@ -238,11 +234,7 @@ class L1Bits(StepMechanism):
         return rows
 
     def channel(self) -> Channel:
-        """Return the realised channel in exact rationals.
-
-        Raises:
-            ValueError: if there are more than 1024 reports, or 2^17 pairs of value and report.
-        """
+        """Return the realised channel in exact rationals."""
         reports = self.possible_reports()
         if self.size * len(reports) > _MOST_CHANNEL_ENTRIES:
             raise ValueError(f"the channel of {self.size} values is too large to enumerate")

@@ -124,9 +124,6 @@ def _read_metric(settings: Settings, mechanism: str) -> MetricPolicy:
     """Return epsilon times the L1 distance, or times the L^p distance that a `policy` names.
 
     A mechanism with the budget `MetricPolicy.step` for each index step keeps either.
-
-    Raises:
-        SpecError: if the domain is not ordered, or the policy is not an unscaled L^p metric.
     """
     domain, path = settings.domain, settings.path
     if not domain.ordered:

@@ -136,13 +136,7 @@ class PriorDomain(Domain):
         return {epsilon: place for place, epsilon in enumerate(self.epsilons)}
 
     def index(self, labels: Sequence[Any] | NDArray[Any]) -> Indices:
-        """Return the indices of n labels, int64 of shape `(n,)`.
-
-        Raises:
-            TypeError: for a single text, whose characters would be taken for labels.
-            ValueOutsideDomainError: naming the position of the first bad label, and what was
-                expected: the value, the prior or the epsilon.
-        """
+        """Return the indices of n labels, int64 of shape `(n,)`."""
         if isinstance(labels, str):
             raise TypeError("expected a sequence of labels, got a single text")
         array = unmasked(labels)
@@ -154,11 +148,7 @@ class PriorDomain(Domain):
         return self._joined(levels, self.values.index([row[0] for row in rows[: levels.good]]))
 
     def parse_columns(self, rows: Sequence[Sequence[str]]) -> Indices:
-        """Return the indices of rows of text: the value's columns, then the prior, then epsilon.
-
-        Raises:
-            ValueOutsideDomainError: as `index` does.
-        """
+        """Return the indices of rows of text: the value's columns, then the prior, then epsilon."""
         extra = self._extra
         levels = self._levels_of([[parse_real(text) for text in row[-extra:]] for row in rows])
         values = [row[:-extra] for row in rows[: levels.good]]

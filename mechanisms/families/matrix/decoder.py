@@ -185,11 +185,7 @@ class MatrixDecoder(LinearDecoder):
         return least, largest
 
     def noise(self, weights: Floats) -> Floats:
-        """Return `sum_j c_j^2 v_j` of each value's group, which is the same for all its values.
-
-        Raises:
-            ValueError: if the rows do not answer the query.
-        """
+        """Return `sum_j c_j^2 v_j` of each value's group, which is the same for all its values."""
         squares = (self._coefficients(weights)[0] ** 2 * self.rows.variances).sum(axis=1)
         return np.asarray(squares[self.group])
 

@@ -183,19 +183,11 @@ class Matrix(Mechanism):
         return self.target.tables() | strategy_tables(self.strategy)
 
     def channel(self) -> Channel:
-        """Return the realised channel in exact rationals, outputs as in `possible_reports`.
-
-        Raises:
-            ValueError: if its probabilities, products over the rows, are too many or too long.
-        """
+        """Return the realised channel in exact rationals, outputs as in `possible_reports`."""
         return channel_of_rows(self.rows, self._realised.group, self._groups)
 
     def possible_reports(self) -> Reports:
-        """Return every report: for each group, all combinations of the rows' ranges.
-
-        Raises:
-            ValueError: if they are too many to list.
-        """
+        """Return every report: for each group, all combinations of the rows' ranges."""
         refuse_many(self.rows, self.size, self._groups)
         ends = zip(self._codec.low.tolist(), self._codec.high.tolist(), strict=True)
         return np.array(

@@ -157,9 +157,6 @@ def channel_of_rows(rows: LaplaceRows, group: Integers, groups: int) -> Channel:
 
     Outputs are numbered by group, then by the combination of the rows' numbers, the last row
     varying fastest.
-
-    Raises:
-        ValueError: if its probabilities are too many or too long.
     """
     refuse_many(rows, len(group), groups)
     tables = [rows.row_channel(row) for row in range(rows.count)]
@@ -173,11 +170,7 @@ def channel_of_rows(rows: LaplaceRows, group: Integers, groups: int) -> Channel:
 
 
 def refuse_many(rows: LaplaceRows, size: int, groups: int) -> None:
-    """Refuse channels of `size` values that are too large.
-
-    Raises:
-        ValueError: as `refuse_large`.
-    """
+    """Refuse channels of `size` values that are too large."""
     spans = _spans(rows)
     refuse_large(size, size * groups * prod(spans) * sum(spans))
 
@@ -253,9 +246,6 @@ def realise(
 
     Without `scales` all noisy rows share one scale, and rows that separate no protected pair are
     exact. Constant rows are left out, since they hold no more than the number of reports.
-
-    Raises:
-        SpecError: as for `Matrix`.
     """
     entries = strategy.entries
     harmless = harmless_rows(entries, pairs)

@@ -149,11 +149,7 @@ def harmless_rows(rows: Entries, pairs: ProtectedPairs) -> Bools:
 
 
 def uniform_rate(rows: Entries, pairs: ProtectedPairs) -> Fraction:
-    """Return the largest u that all rows can share: the least `E / distance` over the pairs.
-
-    Raises:
-        SpecError: if rows distinguish a pair with the budget 0.
-    """
+    """Return the largest u that all rows can share: the least `E / distance` over the pairs."""
     distances = pairs.distances(rows)
     largest = np.zeros(len(pairs.budgets), dtype=np.int64)
     np.maximum.at(largest, pairs.which, distances)
@@ -170,10 +166,6 @@ def read_rates(
 
     A scale is the larger of the double and the decimal that was written, so that the guarantee
     holds for both.
-
-    Raises:
-        SpecError: unless there is one finite scale of at least 0 for each row, and above 0 for rows
-            that distinguish protected values.
     """
     if len(scales) != len(rows):
         raise SpecError("scales", f"{len(rows)} numbers, one a row, got {len(scales)}")
@@ -194,9 +186,6 @@ def check_rates(rows: Entries, rates: Sequence[Fraction], pairs: ProtectedPairs)
     """Refuse rates that violate the policy at some pair, exactly.
 
     Floats decide for losses far from the budget, fractions for those close to it.
-
-    Raises:
-        SpecError: naming such a pair, its loss and its budget.
     """
     distinct = sorted(set(rates))
     kinds = np.array([distinct.index(rate) for rate in rates], dtype=np.int64)

@@ -177,11 +177,7 @@ class Sampled(Mechanism):
         return list(zip(self.names, self.probabilities, self.parts, strict=True))
 
     def channel(self) -> Channel:
-        """Return the realised channels of all attributes; outputs as in `possible_reports`.
-
-        Raises:
-            ValueError: if one is too large to enumerate.
-        """
+        """Return the realised channels of all attributes; outputs as in `possible_reports`."""
         rows: list[Mapping[int, Fraction]] = []
         outputs = 0
         for mechanism in self.parts:

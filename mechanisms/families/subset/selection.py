@@ -79,11 +79,7 @@ class SubsetReports(Mechanism):
         return self.size + self.layout.blocks.count
 
     def possible_reports(self) -> Reports:
-        """Return all reports, block by block, with subsets in lexicographic order of their places.
-
-        Raises:
-            ValueError: if the channel holds more than 2^20 probabilities.
-        """
+        """Return all reports, block by block, subsets in lexicographic order of their places."""
         refuse_large(self.size, self.entries)
         rows = []
         for block, kind in enumerate(self.layout.kinds.tolist()):
@@ -164,11 +160,7 @@ class SubsetSelection(BlockMechanism, SubsetReports):
         }
 
     def channel(self) -> Channel:
-        """Return the realised channel in exact rationals; outputs as in `possible_reports`.
-
-        Raises:
-            ValueError: if it holds more than 2^20 probabilities.
-        """
+        """Return the realised channel in exact rationals; outputs as in `possible_reports`."""
         refuse_large(self.size, self.entries)
         rows: list[dict[int, Fraction]] = [{} for _ in range(self.size)]
         output = 0

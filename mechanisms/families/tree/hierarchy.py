@@ -206,12 +206,7 @@ class Hierarchy:
         return node
 
     def check(self) -> None:
-        """Check what the proof by structure assumes.
-
-        Raises:
-            ValueError: if probabilities do not sum to 1, levels share reports, or a level has fewer
-                points than nodes.
-        """
+        """Check what the proof by structure assumes."""
         starts = np.cumsum([0, *(level.channel.design.order for level in self.levels)])
         sound = all(
             level.start == start

@@ -59,11 +59,7 @@ class TreeLayout(ReportLayout):
         return np.array(starts, dtype=np.int64), np.array(orders, dtype=np.int64)
 
     def check(self) -> None:
-        """Check what the proof by structure assumes of the tables.
-
-        Raises:
-            ValueError: if blocks overlap, or a tree is inconsistent or not of its block's size.
-        """
+        """Check what the proof by structure assumes of the tables."""
         for tree in self.trees:
             tree.check()
         sizes = np.array([tree.size for tree in self.trees])

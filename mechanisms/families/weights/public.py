@@ -158,11 +158,7 @@ class PublicWeights(Mechanism):
 
     @classmethod
     def over(cls, kind: type[Mechanism], settings: Settings) -> Self:
-        """Build a mechanism with weights from a collection's keys.
-
-        Raises:
-            SpecError: as `kind.configure` does for the values alone, or if it takes no weights.
-        """
+        """Build a mechanism with weights from a collection's keys."""
         path = f"{settings.path}.weights"
         table = check_keys(settings.keys.get("weights"), frozenset({"public"}), path)
         keys = {key: value for key, value in settings.keys.items() if key != "weights"}
@@ -192,11 +188,7 @@ class PublicWeights(Mechanism):
         return statistic.reshape(3, -1)
 
     def chain(self, epsilon: object) -> NoReturn:
-        """Refuse, since the weight is sent in the clear in every window.
-
-        Raises:
-            SpecError: always.
-        """
+        """Refuse, since the weight is sent in the clear in every window."""
         del epsilon
         raise SpecError(
             "hold.epsilon",
@@ -242,11 +234,7 @@ class PublicWeights(Mechanism):
         return self.values.tables()
 
     def possible_reports(self) -> Reports:
-        """Return every report of a value with every weight, the weight varying fastest.
-
-        Raises:
-            ValueError: if they are too many to list.
-        """
+        """Return every report of a value with every weight, the weight varying fastest."""
         reports = self.values.encode(self.values.possible_reports())
         if len(reports) * self.weights > _LISTED_PAIRS:
             raise ValueError(f"the {len(reports) * self.weights} reports are too many to list")
@@ -254,11 +242,7 @@ class PublicWeights(Mechanism):
         return self._row(np.repeat(reports, self.weights, axis=0), weights)
 
     def channel(self) -> Channel:
-        """Return the values' channel once for each weight.
-
-        Raises:
-            ValueError: if it is too large to enumerate.
-        """
+        """Return the values' channel once for each weight."""
         channel = self.values.channel()
         if channel.size * channel.outputs * self.weights > _LISTED_PAIRS:
             raise ValueError(f"the channel of {self.size} pairs is too large to enumerate")
