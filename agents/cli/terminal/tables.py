@@ -33,7 +33,6 @@ from ldpstream.mechanisms.base.texts import count
 
 _FILE_WIDTH: Final = 160
 _FILE_LINES: Final = 50
-_MOST_ACROSS: Final = 8
 _NAME_COLUMNS: Final = 12
 """Names are folded, and get at least this many columns of the terminal."""
 _BORDER: Final = 3
@@ -130,9 +129,6 @@ def show_document(document: EstimateDocument, console: Console, showing: Showing
         console.print(_shares("value", rows))
         if noise := describe_noise(document):
             console.print(noise)
-    crossed = _crossed(document, labels)
-    if crossed is not None:
-        console.print(crossed)
     for line in _about_priors(document, labels):
         console.print(line, markup=False)
     _show_queries(document, console, labels)
@@ -328,31 +324,6 @@ def _shares(heading: str, rows: Sequence[tuple[str, ValueEstimate | RangeEstimat
         forged = "" if entry.forged is None else f"{entry.forged:,}"
         cells = (percent(entry.share), percent(entry.low), percent(entry.high), count, forged)
         table.add_row(Text(name), *cells)
-    return table
-
-
-def _crossed(document: EstimateDocument, labels: ShownLabels) -> Table | None:
-    """Return the two-way table of a pair of attributes, one down and the other across.
-
-    None unless every combination is listed, and few enough values are across.
-    """
-    columns = document.to_columns()
-    if "second" not in columns:
-        return None
-    down, across = (list(dict.fromkeys(columns[place])) for place in ("first", "second"))
-    if len(columns["label"]) < len(down) * len(across) or len(across) > _MOST_ACROSS:
-        return None
-    shares = zip(columns["share"], columns["low"], columns["high"], strict=True)
-    cells = dict(zip(columns["label"], shares, strict=True))
-    table = FittingTable()
-    first, second = (document.attribute or ":").split(":")
-    table.add_column(document.attribute)
-    for label in across:
-        table.add_column(Text(labels.text(label, second)), justify="right")
-    for label in down:
-        row = (map(percent, cells[label, other]) for other in across)
-        texts = (f"{share} ({low} to {high})" for share, low, high in row)
-        table.add_row(Text(labels.text(label, first)), *texts)
     return table
 
 
