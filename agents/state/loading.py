@@ -44,11 +44,6 @@ class OtherHeads:
     own: Head | None = None
     accepted: Sequence[Head] = ()
 
-    @property
-    def all_cut_over(self) -> bool:
-        """Whether all accepted states have recorded where they hand over."""
-        return all(head.cutover != NEVER for head in self.accepted)
-
 
 ALONE: Final = OtherHeads()
 
@@ -72,8 +67,8 @@ def loadable(
     needed = (replicas[0], replicas[partition]) if partition else replicas
     if partition >= included(replicas) or behind(needed):
         return None
-    stored = replicas[partition].head
-    return stored if context.accepted or other_heads.all_cut_over else None
+    all_cut_over = all(head.cutover != NEVER for head in other_heads.accepted)
+    return replicas[partition].head if context.accepted or all_cut_over else None
 
 
 def starting_head(

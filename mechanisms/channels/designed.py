@@ -281,7 +281,8 @@ def tabled(policy: Policy) -> Policy:
         return _limit_size(policy, most)
     _limit_size(policy, _MAX_GRAPH_VALUES)
     edges = tuple(sorted(policy.constraints()))
-    if len(edges) <= MAX_MATRIX_VALUES**2 and sum(1 for _ in policy.pairs()) < _pairs(policy.size):
+    every = policy.size * (policy.size - 1)
+    if len(edges) <= MAX_MATRIX_VALUES**2 and sum(1 for _ in policy.pairs()) < every:
         return GraphPolicy(policy.size, edges, directed=True)
     _limit_size(policy, MAX_MATRIX_VALUES)
     return MatrixPolicy(tuple(map(tuple, policy.listed())))
@@ -317,10 +318,6 @@ def _limit_size(policy: Policy, most: int) -> Policy:
     if policy.size > most:
         raise SpecError("policy", f"at most {most} values of this form, got {policy.size}")
     return policy
-
-
-def _pairs(size: int) -> int:
-    return size * (size - 1)
 
 
 def _list(raw: object, key: str) -> list[object]:

@@ -157,10 +157,10 @@ def _read_pairs(
             raise SpecError(where, f"each pair once, got {pair.name} again")
         kind = _PAIR_MECHANISMS.get(mechanism, ProjectiveGeometry)
         first, second = (_block_policy(name, known[name][1], where) for name in pair.names)
+        # Combinations of one block agree in the blocks of both attributes.
+        of_both = first.blocks.of_value[:, None] * second.blocks.count + second.blocks.of_value
         try:
-            pair_mechanism = kind(
-                min(first.epsilon, second.epsilon), _joint_blocks(first.blocks, second.blocks)
-            )
+            pair_mechanism = kind(min(first.epsilon, second.epsilon), Blocks(of_both.ravel()))
         except SpecError as error:
             raise SpecError(where, error.expected) from None
         pairs[pair.name] = pair, pair_mechanism
@@ -192,11 +192,6 @@ def _block_policy(name: str, mechanism: Mechanism, path: str) -> BlockPolicy:
             f"randomized-response or subset-selection keep it; {name} has {mechanism.id}",
         )
     return policy
-
-
-def _joint_blocks(first: Blocks, second: Blocks) -> Blocks:
-    """Return the blocks of combinations, which agree in the blocks of both attributes."""
-    return Blocks((first.of_value[:, None] * second.count + second.of_value).ravel())
 
 
 def _weights(

@@ -27,11 +27,6 @@ def words_of(spec: CollectionSpec) -> Words:
     return spec.words
 
 
-def _round_number(words: Words, start_ms: int, window_ms: int) -> int:
-    """Return the round of a window; runs begin at multiples of their length since the epoch."""
-    return start_ms // window_ms % words.rounds
-
-
 def round_document(spec: CollectionSpec, current: Round) -> dict[str, Json]:
     """Return the document of a round, as devices read it."""
     prefixes: list[Json] = list(current.prefixes)
@@ -59,7 +54,8 @@ def in_round(spec: CollectionSpec, document: object) -> CollectionSpec:
         refined = words.in_round(round_)
     window_ms = round_.end_ms - round_.start_ms
     aligned = window_ms > 0 and round_.start_ms % window_ms == 0
-    if not aligned or _round_number(words, round_.start_ms, window_ms) != round_.number:
+    # Runs begin at multiples of their length since the epoch.
+    if not aligned or round_.start_ms // window_ms % words.rounds != round_.number:
         raise SpecError(f"{spec.name}.round", f"the window of round {round_.number}, got another")
     return replace(spec, domain=refined)
 

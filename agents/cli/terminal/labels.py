@@ -39,7 +39,10 @@ class ShownLabels:
         """Return those of a collection that a worker serves."""
         of: dict[str | None, DomainShape] = {None: collection.domain}
         of |= {attribute.name: attribute.domain for attribute in collection.attributes}
-        ends = {name: _ends_of_shape(shape) for name, shape in of.items()}
+        ends = {
+            name: [] if shape.rounded else [high for _, high in shape.intervals or []]
+            for name, shape in of.items()
+        }
         return cls(ends, collection.value_labels)
 
     def text(self, label: JsonValue, attribute: str | None = None) -> str:
@@ -84,7 +87,3 @@ def _bin_text(side: JsonValue, end: float) -> str:
 
 def _ends(domain: Domain) -> Ends:
     return [] if domain.rounded else [axis.high for axis in domain.axes]
-
-
-def _ends_of_shape(domain: DomainShape) -> Ends:
-    return [] if domain.rounded else [high for _, high in domain.intervals or []]

@@ -248,15 +248,11 @@ def describe_missing(missing: LostMessages) -> str:
 
 def describe_merged(merged: MergedBlocks) -> str:
     """Return one line that names the blocks published only together."""
-    reports = count(merged.count, "report")
+    reports, unnamed = count(merged.count, "report"), "blocks " if merged.names is None else ""
     return (
-        f"merged by minimum_block: {_blocks_text(merged)}, together {reports}; "
+        f"merged by minimum_block: {unnamed}{runs_text(merged)}, together {reports}; "
         "estimates about a part of them are undefined"
     )
-
-
-def _blocks_text(merged: MergedBlocks) -> str:
-    return runs_text(merged) if merged.names is not None else f"blocks {runs_text(merged)}"
 
 
 def describe_bounds(document: EstimateDocument, *, together: bool) -> str:

@@ -136,10 +136,6 @@ def each_named(make: Callable[[str, Any, Domain], Any]) -> Resolve:
     return resolve
 
 
-def _read_unit(text: str) -> float:
-    return _open_unit(read_number(text))
-
-
 def _open_unit(number: float) -> float:
     if not 0.0 < number < 1.0:
         raise refused(UNIT.expected, number)
@@ -161,7 +157,7 @@ FLAG: Final = Setting(
 )
 UNIT: Final = Setting(
     schema={"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
-    read=_read_unit,
+    read=lambda text: _open_unit(read_number(text)),
     expected="a number above 0 and below 1",
     form="P",
 )

@@ -61,11 +61,6 @@ _CHUNK_BYTES = 1 << 22
 _LARGEST_SUM = 1e240
 
 
-def row_bytes(width: int) -> int:
-    """Return the number of bytes of a row of `width` bits."""
-    return -(-width // 8)
-
-
 def ones_from(starts: Integers, size: int) -> Bytes:
     """Return rows of `size` bytes that are 1 from bit `start` on: uint8 of shape `(n, size)`.
 
@@ -218,7 +213,7 @@ class L1Bits(StepMechanism):
     @property
     def report_bytes(self) -> int:
         """Length of a report: one bit for each noisy entry, in whole bytes."""
-        return row_bytes(self.report_bits)
+        return -(-self.report_bits // 8)
 
     @property
     def statistic_size(self) -> int:

@@ -86,11 +86,6 @@ class Strategy:
         return f"Strategy({self.name!r}, {self.rows} x {self.size})"
 
 
-def _identity(size: int) -> Entries:
-    """Return one row for each value."""
-    return np.eye(size, dtype=np.int32)
-
-
 def _prefix(size: int) -> Entries:
     """Return the prefixes `x <= j` except the whole domain: `k - 1` rows, row j is 1 up to value j.
 
@@ -137,7 +132,12 @@ def _splits(size: int) -> Iterator[tuple[int, int, int]]:
 
 
 STRATEGIES: Final[Mapping[str, Callable[[int], Entries]]] = MappingProxyType(
-    {"prefix": _prefix, "haar": _haar, "hierarchical": _hierarchical, "identity": _identity}
+    {
+        "prefix": _prefix,
+        "haar": _haar,
+        "hierarchical": _hierarchical,
+        "identity": lambda size: np.eye(size, dtype=np.int32),
+    }
 )
 """The built-in strategies by name; of equally good ones the first is preferred."""
 
