@@ -45,9 +45,6 @@ def test_a_permanent_draw_has_the_form_of_the_reports_made_from_it(name: str):
     mechanism = INSTANCES[name]
     # Mechanisms with weights in the clear and those with priors have no chain.
     none = isinstance(mechanism, PublicWeights) or isinstance(mechanism.policy, PriorPolicy)
-    if isinstance(mechanism, Groups):
-        # Of one list of several values alone.
-        none = "kinds" in mechanism.parameters() or len(mechanism.policy.sensitive) == 1
     if mechanism.id not in CHAINED or none:
         with pytest.raises(SpecError, match=r"hold\.epsilon: expected no such key.*hold = H"):
             mechanism.chain(larger(mechanism))

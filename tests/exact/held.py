@@ -8,7 +8,8 @@ from fractions import Fraction
 import numpy as np
 
 from ldpstream.mechanisms import CollectionSpec
-from ldpstream.mechanisms.families.groups.mechanism import BlanketChain
+from ldpstream.mechanisms.families.groups.base import GroupMechanism
+from ldpstream.mechanisms.families.groups.chain import GroupChain
 from ldpstream.mechanisms.families.l1.bits import BitChain
 from ldpstream.mechanisms.families.l1.geometric import GeometricChain, L1Geometric
 from ldpstream.mechanisms.families.subset.selection import SubsetChain
@@ -25,6 +26,9 @@ FAMILIES = {
     "high-low": f'{THREE}\nsensitive = ["bus", "walk"]',
     "groups": f'{THREE}\nsensitive = ["bus", "walk"]',
     "groups subsets": "domain = { size = 5 }\nsensitive = [0, 1, 3, 4]\nshare = 0.0",
+    "groups lists": "domain = { size = 4 }\nsensitive = [[0, 1], [2]]",
+    "groups nested": "domain = { size = 4, blocks = [[0, 1], [2, 3]] }\nepsilon_outside = 1.0",
+    "groups blocks": "domain = { size = 4, blocks = [[0, 1], [2, 3]] }",
     "subset-selection": THREE,
     "binary": "domain = { size = 2 }",
     "optimal": f'{ORDERED}\nchannel = "channels/asymmetric.json"',
@@ -32,8 +36,14 @@ FAMILIES = {
     "l1-geometric": ORDERED,
     "tree": ORDERED,
 }
-"""Mechanisms whose reports are randomised again, with a domain of two or three values."""
-EPSILON = {"binary": "[1.0, 0.6]", "optimal": None}
+"""Mechanisms whose reports are randomised again, with a domain of few values."""
+EPSILON = {
+    "binary": "[1.0, 0.6]",
+    "optimal": None,
+    "groups lists": "[1.0, 0.5]",
+    "groups nested": "0.4",
+    "groups blocks": "[0.5, 1.0]",
+}
 PERMANENT = {"binary": "[2.0, 1.5]"}
 
 
@@ -73,10 +83,8 @@ def again(spec: CollectionSpec) -> Rows:
         return [[stay ** (bits - n) * (1 - stay) ** n for n in row] for row in flips]
     if isinstance(chain, GeometricChain):
         return moved(chain, spec.mechanism.epsilon)
-    if isinstance(chain, BlanketChain):
-        order, keep = chain.blend.order, chain.blend.keep
-        rest = [(1 - keep) / order if y < order else Fraction(0) for y in outputs]
-        return [_kept(z, keep, rest) for z in outputs]
+    if isinstance(chain, GroupChain):
+        return _grouped(spec.mechanism, chain)
     if isinstance(chain, SubsetChain):
         blocks = chain.layout.block_of(spec.mechanism.possible_reports()).tolist()
         return [
@@ -87,6 +95,26 @@ def again(spec: CollectionSpec) -> Rows:
         block = int(np.searchsorted(chain.starts, z, side="right")) - 1
         places = np.arange(chain.orders[block]) + chain.starts[block]
         rows.append(_kept(z, *_uniform(chain, [y in places for y in outputs])))
+    return rows
+
+
+def _grouped(mechanism: GroupMechanism, chain: GroupChain) -> Rows:
+    """Return M by docs/wire.md, from the fractions of `keep` and the groups of all reports."""
+    keep = [*chain.canonical()]
+    kind_of, several = mechanism.thresholds.kind_of.tolist(), "kinds" in mechanism.parameters()
+    remain, *stay = map(Fraction, keep if several else [keep[0][1]])
+    of = mechanism.group_of(mechanism.possible_reports()).tolist()
+    order = [of.count(group) for group in of]
+    blanket = mechanism.thresholds.blanket_shares()
+    rows = []
+    for z, group in enumerate(of):
+        stays = stay[kind_of[group]] if several else Fraction(1)
+        rest = [
+            (1 - remain) * blanket.get(other, Fraction(0)) / order[y]
+            + remain * (1 - stays) / order[y] * (other == group)
+            for y, other in enumerate(of)
+        ]
+        rows.append(_kept(z, remain * stays, rest))
     return rows
 
 

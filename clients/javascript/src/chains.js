@@ -11,9 +11,16 @@ const ONE = rational(1);
 
 // A probability in `keep`, above 0 and below 1.
 export function readKeep(text) {
+  const read = readFraction(text);
+  if (!isAbove(ONE, read)) throw new SpecError("hold.keep", `a probability below 1, got ${text}`);
+  return read;
+}
+
+// The same, or 1.
+export function readFraction(text) {
   const read = typeof text === "string" ? readRational(text) : null;
-  if (read === null || read.numerator === 0n || !isAbove(ONE, read)) {
-    throw new SpecError("hold.keep", `a probability above 0 and below 1, got ${text}`);
+  if (read === null || read.numerator === 0n || isAbove(read, ONE)) {
+    throw new SpecError("hold.keep", `a probability above 0, and at most 1, got ${text}`);
   }
   return read;
 }

@@ -10,7 +10,7 @@ from math import isfinite
 
 import numpy as np
 
-from ldpstream.mechanisms.base.arrays import Integers
+from ldpstream.mechanisms.base.arrays import Indices, Integers
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.lazy import locked_cached_property
 from ldpstream.mechanisms.base.texts import count
@@ -27,10 +27,9 @@ from ldpstream.mechanisms.channels.certificate import (
     certify_by_structure,
 )
 from ldpstream.mechanisms.channels.channel import MOST_WORK, Channel, refuse_large
-from ldpstream.mechanisms.channels.permanent_draw import Blend
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.exact.dyadic import budget
-from ldpstream.mechanisms.exact.entropy import WORD
+from ldpstream.mechanisms.exact.entropy import WORD, Entropy, uniform_below
 from ldpstream.mechanisms.families.design.centred import CentredDecoder
 from ldpstream.mechanisms.families.design.decoder import DesignDecoder
 from ldpstream.mechanisms.families.design.design import DesignLayout
@@ -40,8 +39,7 @@ from ldpstream.mechanisms.families.groups.designs import (
     GroupDesign,
     GroupKind,
 )
-from ldpstream.mechanisms.interface.chain import BlockChain, blend_of
-from ldpstream.mechanisms.interface.mechanism import Mechanism
+from ldpstream.mechanisms.interface.mechanism import Mechanism, Reports
 from ldpstream.mechanisms.interface.symbols import SymbolMechanism
 from ldpstream.mechanisms.policies.groups import GroupPolicy
 from ldpstream.mechanisms.policies.policy import HighLowPolicy, Policy
@@ -61,6 +59,22 @@ class GroupMechanism(Mechanism):
     @abstractmethod
     def thresholds(self) -> GroupThresholds:
         """The realised probabilities."""
+
+    @property
+    @abstractmethod
+    def is_high_low(self) -> bool:
+        """Whether one list of sensitive values with one budget is all that is protected."""
+
+    @abstractmethod
+    def group_of(self, reports: Reports) -> Indices:
+        """Return the group of each report, int64 `(n,)`."""
+
+    @abstractmethod
+    def draw_uniform(self, entropy: Entropy, groups: Indices) -> Reports:
+        """Return a uniform report of each of these groups.
+
+        Where groups are hidden, one of every kind of groups is drawn for each.
+        """
 
     @property
     def groups(self) -> Blocks:
@@ -180,22 +194,6 @@ class GroupMechanism(Mechanism):
         if not sound:
             raise ValueError(f"the tables of {self.id} are not what its proof assumes")
 
-    def levels(self) -> tuple[Fraction, Fraction]:
-        """Return the probabilities of a report of group 0 that supports a value of it, or not."""
-        tau, design = Fraction(self.thresholds.own, WORD), self.thresholds.kinds[0].design
-        hidden = (1 - tau) / design.reports
-        return hidden + tau / (design.support[0] * design.reports), hidden
-
-    def blend(self, permanent: "GroupMechanism") -> Blend:
-        """Return how reports follow from those of a permanent draw, of one list of values.
-
-        Plain reports are replaced by one of the blanket, too. Against a value with a plain report,
-        a sensitive value loses at most as much as against another sensitive value.
-        """
-        design = self.thresholds.kinds[0].design
-        reports = design.reports, int(design.support[0] * design.reports)
-        return blend_of(reports, permanent.levels(), self.levels()[0])
-
     def blankets(self) -> Mapping[Fraction, Collection[Blanket]]:
         """Return the blankets of pairs with budgets in both directions.
 
@@ -291,12 +289,19 @@ class SymbolGroupMechanism(GroupMechanism, SymbolMechanism):
         designs = [kind.design.symmetric(kind.supporting) for kind in thresholds.kinds]
         return DesignLayout(self.groups, designs, thresholds.kind_of)
 
-    def block_chain(self, permanent: GroupMechanism) -> BlockChain:
-        """Return the chain from a permanent draw: its reports all become ones of group 0."""
-        reports = self.thresholds.kinds[0].design.reports
-        blend = self.blend(permanent)
-        shared = max(blend.shared_noise, blend.shared_around)
-        return BlockChain(np.array([0]), np.array([reports]), {reports: blend}, shared)
+    def group_of(self, reports: Reports) -> Indices:
+        return np.searchsorted(self.layout.starts, reports, side="right") - 1
+
+    def draw_uniform(self, entropy: Entropy, groups: Indices) -> Reports:
+        kinds = self.thresholds.kind_of[groups]
+        reports = self.layout.starts[groups]
+        for number, kind in enumerate(self.thresholds.kinds):
+            mine = kinds == number
+            rows = np.flatnonzero(mine | (self.thresholds.own < WORD))
+            if kind.design.reports > 1:
+                drawn = uniform_below(entropy, kind.design.reports, rows.size)
+                reports[rows] += np.where(mine[rows], drawn, 0)
+        return reports
 
     @locked_cached_property
     def decoder(self) -> SymbolBlanket | DesignDecoder:

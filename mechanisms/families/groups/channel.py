@@ -10,7 +10,7 @@ for values of g that it does not support, and `L = B + tau sigma/D` for those th
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate
@@ -66,12 +66,27 @@ class GroupThresholds:
             )
             for design, (supporting, weight) in zip(designs, supports, strict=True)
         )
-        thresholds = cls(realised, kind_of, WORD)
-        finite = [i for i, kind in enumerate(kinds) if kind.outside is not None and total]
-        if not finite:
-            return thresholds
-        odds = min(thresholds._largest_odds(i, kinds[i]) for i in finite)
-        return cls(realised, kind_of, min(int(WORD * odds / (1 + odds)), WORD - 1))
+        return cls(realised, kind_of, WORD).with_largest_own(kinds)
+
+    def stronger(self, kinds: Sequence[GroupKind]) -> "GroupThresholds":
+        """Return those of a permanent draw: other budgets, the designs and the blanket of these."""
+        realised = tuple(
+            replace(
+                one,
+                supporting=max(one.supporting, int(WORD * kind.support(one.design.support[0])[0])),
+            )
+            for one, kind in zip(self.kinds, kinds, strict=True)
+        )
+        return GroupThresholds(realised, self.kind_of, WORD).with_largest_own(kinds)
+
+    def with_largest_own(self, kinds: Sequence[GroupKind]) -> "GroupThresholds":
+        """Return the same with the largest tau that keeps the budgets."""
+        finite = [i for i, kind in enumerate(kinds) if kind.outside is not None]
+        if not finite or not any(kind.blanket for kind in self.kinds):
+            return self
+        odds = [self._largest_odds(i, kinds[i]) for i in finite]
+        own = min(int(WORD * min(odds) / (1 + min(odds))), WORD - 1)
+        return replace(self, own=own)
 
     @cached_property
     def _first(self) -> tuple[int, int]:
@@ -82,12 +97,20 @@ class GroupThresholds:
         remainder = WORD - sum(share * count for share, count in zip(each, groups, strict=True))
         return int(np.argmax(np.isin(self.kind_of, largest))), remainder
 
-    def _least_blanket(self, kind: int) -> Fraction:
-        """Return the least `pi_g` of a kind of groups."""
+    def blankets(self, kind: int) -> set[Fraction]:
+        """Return the different `pi_g` of a kind of groups: at most two."""
         first, remainder = self._first
-        groups = np.flatnonzero(self.kind_of == kind)
-        more = remainder if groups.size == 1 and groups[0] == first else 0
-        return Fraction(self.kinds[kind].blanket + more, WORD)
+        blanket, groups = self.kinds[kind].blanket, int((self.kind_of == kind).sum())
+        if not blanket or self.kind_of[first] != kind:
+            return {Fraction(blanket, WORD)}
+        largest = Fraction(blanket + remainder, WORD)
+        return {largest} if groups == 1 else {Fraction(blanket, WORD), largest}
+
+    def levels(self, kind: int, blanket: Fraction) -> tuple[Fraction, Fraction, Fraction]:
+        """Return L, M and B of the groups of a kind with this `pi_g`, in units of 1/K."""
+        tau, (most, least) = Fraction(self.own, WORD), self._conditional(kind)
+        hidden = (1 - tau) * blanket
+        return hidden + tau * most, hidden + tau * least, hidden
 
     def _conditional(self, kind: int) -> tuple[Fraction, Fraction]:
         """Return `K sigma/D` and `K (1 - sigma)/(K - D)` of a kind."""
@@ -100,7 +123,7 @@ class GroupThresholds:
         """Return the largest `tau/(1 - tau)` that keeps the budgets of a kind of groups."""
         inside, outside = budgets.factors
         assert outside is not None
-        blanket, (most, least) = self._least_blanket(kind), self._conditional(kind)
+        blanket, (most, least) = min(self.blankets(kind)), self._conditional(kind)
         odds = (outside - 1) * blanket / most
         excess = most - inside * least
         if excess > 0 and budgets.size > 1:
@@ -109,13 +132,9 @@ class GroupThresholds:
 
     def ratios(self, kind: int) -> tuple[Fraction, Fraction | None]:
         """Return the largest ratios inside a kind of groups and towards others; None: infinite."""
-        tau = Fraction(self.own, WORD)
-        blanket, (most, least) = self._least_blanket(kind), self._conditional(kind)
-        hidden = (1 - tau) * blanket
-        largest = hidden + tau * most
-        lost = hidden + tau * least
-        inside = largest / lost if self.kinds[kind].design.size > 1 else Fraction(1)
-        return inside, largest / hidden if hidden else None
+        likely, lost, hidden = self.levels(kind, min(self.blankets(kind)))
+        inside = likely / lost if self.kinds[kind].design.size > 1 else Fraction(1)
+        return inside, likely / hidden if hidden else None
 
     @property
     def tau(self) -> float:
@@ -169,7 +188,7 @@ class GroupThresholds:
         source = groups.copy()
         if self.own < WORD:
             is_own = entropy.words(n) < np.uint64(self.own)
-            source[~is_own] = self._draw_blanket(entropy, int(n - is_own.sum()))
+            source[~is_own] = self.draw_blanket(entropy, int(n - is_own.sum()))
         supports = np.ones(n, dtype=np.bool_)
         if any(thresholds.supporting < WORD for thresholds in self.kinds):
             limits = np.array(
@@ -180,7 +199,8 @@ class GroupThresholds:
             supports = (entropy.words(n) < limits[kind]) | sure[kind]
         return DrawnGroups(source, is_own, supports)
 
-    def _draw_blanket(self, entropy: Entropy, n: int) -> Integers:
+    def draw_blanket(self, entropy: Entropy, n: int) -> Integers:
+        """Return n groups of the blanket; takes a word each if it has several."""
         if len(self._hidden) == 1:
             return np.full(n, self._hidden[0])
         place = np.searchsorted(self._ends, entropy.words(n), side="right")

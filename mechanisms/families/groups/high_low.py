@@ -25,9 +25,10 @@ from ldpstream.mechanisms.exact.walsh import move_to_sign, sign_order
 from ldpstream.mechanisms.families.design.design import SymmetricDesign
 from ldpstream.mechanisms.families.design.incidence import Incidence, Signs
 from ldpstream.mechanisms.families.groups.base import SymbolGroupMechanism, sensitive_parameters
+from ldpstream.mechanisms.families.groups.chain import GroupChain
 from ldpstream.mechanisms.families.groups.channel import GroupThresholds, KindThresholds
 from ldpstream.mechanisms.families.groups.designs import GroupDesign
-from ldpstream.mechanisms.interface.chain import BlockChain, read_larger
+from ldpstream.mechanisms.interface.chain import read_larger
 from ldpstream.mechanisms.interface.mechanism import Json, Reports
 from ldpstream.mechanisms.interface.settings import Settings
 from ldpstream.mechanisms.policies.groups import GroupPolicy, sensitive_policy
@@ -116,9 +117,13 @@ class HighLow(SymbolGroupMechanism):
         numbers: list[Json] = [*sorted(self.sensitive)]
         return {"sensitive": numbers}
 
-    def chain(self, epsilon: object) -> tuple[Self, BlockChain]:
+    @property
+    def is_high_low(self) -> bool:
+        return True
+
+    def chain(self, epsilon: object) -> tuple[Self, GroupChain]:
         permanent = replace(self, epsilon=read_larger(epsilon, self.epsilon))
-        return permanent, self.block_chain(permanent)
+        return permanent, GroupChain(self, permanent.thresholds)
 
     def randomise(self, values: NDArray[np.int64], entropy: Entropy) -> Reports:
         """Randomise values, int64 of shape `(n,)` in `0..k-1`, into reports of shape `(n,)`.

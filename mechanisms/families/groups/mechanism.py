@@ -10,9 +10,8 @@ hold subsets (`SubsetGroups`): the number of the group and a mask, as with `subs
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import cached_property
 from math import isfinite
 from typing import ClassVar, Self
@@ -20,13 +19,12 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.mechanisms.base.arrays import Bools, Integers
+from ldpstream.mechanisms.base.arrays import Bools, Indices, Integers
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.base.lazy import locked_cached_property
-from ldpstream.mechanisms.channels.permanent_draw import Blend
 from ldpstream.mechanisms.exact.dyadic import SMALLEST_EPSILON
-from ldpstream.mechanisms.exact.entropy import WORD, Entropy, bernoulli_rational, uniform_below
+from ldpstream.mechanisms.exact.entropy import WORD, Entropy, uniform_below
 from ldpstream.mechanisms.families.design.projective_geometry import draw_points
 from ldpstream.mechanisms.families.groups.base import (
     GroupMechanism,
@@ -34,6 +32,7 @@ from ldpstream.mechanisms.families.groups.base import (
     kinds_of,
     sensitive_parameters,
 )
+from ldpstream.mechanisms.families.groups.chain import GroupChain
 from ldpstream.mechanisms.families.groups.channel import GroupThresholds, KindThresholds
 from ldpstream.mechanisms.families.groups.decoder import SubsetBlanket
 from ldpstream.mechanisms.families.groups.designs import (
@@ -49,8 +48,8 @@ from ldpstream.mechanisms.families.subset.subsets import (
     Subsets,
     draw_subsets,
 )
-from ldpstream.mechanisms.interface.chain import Chain, read_larger
-from ldpstream.mechanisms.interface.mechanism import Mechanism, Reports
+from ldpstream.mechanisms.interface.chain import read_larger, too_near
+from ldpstream.mechanisms.interface.mechanism import Reports
 from ldpstream.mechanisms.interface.settings import Settings
 from ldpstream.mechanisms.policies.groups import GroupPolicy, sensitive_policy
 from ldpstream.mechanisms.policies.policy import HighLowPolicy
@@ -68,6 +67,8 @@ class Groups(GroupMechanism):
     id: ClassVar[str] = "groups"
     grouped: GroupPolicy
     designs: tuple[GroupDesign, ...]
+    reports: "Groups | None" = None
+    """Of a permanent draw: the mechanism of the reports that follow from it."""
 
     def __post_init__(self) -> None:
         sizes = [kind.size for kind in self.kinds]
@@ -90,6 +91,8 @@ class Groups(GroupMechanism):
 
     @cached_property
     def thresholds(self) -> GroupThresholds:
+        if self.reports is not None:
+            return self.reports.thresholds.stronger(self.kinds)
         kind_of = np.empty(self.groups.count, dtype=np.int64)
         for number, (_, groups) in enumerate(kinds_of(self.grouped, 1.0)):
             kind_of[groups] = number
@@ -109,26 +112,38 @@ class Groups(GroupMechanism):
         return [np.flatnonzero(of_value == group).tolist() for group in range(listed)]
 
     @property
-    def _is_high_low(self) -> bool:
-        """Whether one list of sensitive values with one budget is all that is protected."""
+    def is_high_low(self) -> bool:
         return isinstance(self.policy, HighLowPolicy) and len(self._listed) == 1
 
-    def _permanent(self, raw: object) -> Self | None:
-        """Return the mechanism of a permanent draw, with the designs of this one.
+    def chain(self, epsilon: object) -> tuple[Self, GroupChain]:
+        """Return the mechanism of a permanent draw, and the chain from it to reports.
 
-        None where reports are only repeated: of several lists, or blocks, or a list of one value.
+        `epsilon` is the largest of its budgets, which are those of reports times one factor.
         """
-        policy = self.policy
-        if not isinstance(policy, HighLowPolicy) or not self._is_high_low:
-            return None
-        if len(policy.sensitive) == 1:
-            return None
-        epsilon = read_larger(raw, policy.epsilon)
-        return replace(self, grouped=sensitive_policy(epsilon, self.size, policy.sensitive))
+        largest = max(
+            one
+            for budget in self.grouped.budgets
+            for one in (budget.inside, budget.outside)
+            if isfinite(one)
+        )
+        larger = read_larger(epsilon, largest)
+
+        def stronger(one: float) -> float:
+            return one if one > largest else min(larger, one * (larger / largest))
+
+        budgets = [
+            replace(one, inside=stronger(one.inside), outside=stronger(one.outside))
+            for one in self.grouped.budgets
+        ]
+        grouped = replace(self.grouped, budgets=tuple(budgets))
+        if len(grouped.budgets) < len(budgets):
+            raise too_near()
+        permanent = replace(self, grouped=grouped, reports=self)
+        return permanent, GroupChain(self, permanent.thresholds)
 
     def parameters(self) -> Mapping[str, Json]:
         tau, policy = self.thresholds.own, self.policy
-        if isinstance(policy, HighLowPolicy) and self._is_high_low:
+        if isinstance(policy, HighLowPolicy) and self.is_high_low:
             return {
                 "threshold": hex(tau),
                 **self.designs[0].parameters(),
@@ -164,20 +179,12 @@ class Groups(GroupMechanism):
         if not self._listed:
             return self.groups.tables()
         listed: list[Json] = [[*values] for values in self._listed]
-        return {"sensitive": listed[0] if self._is_high_low else listed}
+        return {"sensitive": listed[0] if self.is_high_low else listed}
 
 
 @dataclass(frozen=True)
 class SymbolGroups(Groups, SymbolGroupMechanism):
     """Groups that report values or points."""
-
-    def chain(self, epsilon: object) -> tuple[Mechanism, Chain]:
-        permanent = self._permanent(epsilon)
-        return (
-            super().chain(epsilon)
-            if permanent is None
-            else (permanent, self.block_chain(permanent))
-        )
 
     def randomise(self, values: NDArray[np.int64], entropy: Entropy) -> Reports:
         """Randomise values, int64 of shape `(n,)` in `0..k-1`, into reports of shape `(n,)`.
@@ -223,12 +230,6 @@ def _draw_own(
 class SubsetGroups(Groups, SubsetReports):
     """Groups that report subsets of their values."""
 
-    def chain(self, epsilon: object) -> tuple[Mechanism, Chain]:
-        permanent = self._permanent(epsilon)
-        if permanent is None:
-            return super().chain(epsilon)
-        return permanent, BlanketChain(self.layout, self.subsets[0], self.blend(permanent))
-
     @cached_property
     def subsets(self) -> tuple[Subsets, ...]:
         """The subsets of each kind of groups."""
@@ -244,22 +245,32 @@ class SubsetGroups(Groups, SubsetReports):
         First the groups are drawn (`GroupThresholds.draw`), then, kind by kind, a subset of it for
         every value, of disclosed groups for their own ones alone.
         """
-        thresholds, layout = self.thresholds, self.layout
         group, place = self.groups.of_value[values], self.groups.position[values]
-        drawn = thresholds.draw(entropy, group)
-        source = thresholds.kind_of[drawn.source]
-        place = np.where(drawn.own, place, -1)
-        masks = np.zeros((len(values), layout.mask_bytes), dtype=np.uint8)
-        masks[self.groups.sizes[drawn.source] == 1, 0] = 1
+        drawn = self.thresholds.draw(entropy, group)
+        places = np.where(drawn.own, place, -1)
+        return self._draw(entropy, drawn.source, places, drawn.supports)
+
+    def _draw(self, entropy: Entropy, groups: Indices, places: Indices, supports: Bools) -> Reports:
+        """Return reports of groups, which support the values at places, if not -1, or do not."""
+        layout, hidden = self.layout, self.thresholds.own < WORD
+        kinds = self.thresholds.kind_of[groups]
+        masks = np.zeros((groups.size, layout.mask_bytes), dtype=np.uint8)
+        masks[self.groups.sizes[groups] == 1, 0] = 1
         for number, subsets in enumerate(self.subsets):
             if subsets.size == 1:
                 continue
-            mine = source == number
-            rows = np.flatnonzero(mine | (thresholds.own < WORD))
-            places = np.where(mine[rows], place[rows], np.minimum(place[rows], 0))
-            members = draw_subsets(entropy, subsets, places, drawn.supports[rows])
+            mine = kinds == number
+            rows = np.flatnonzero(mine | hidden)
+            at = np.where(mine[rows], places[rows], np.minimum(places[rows], 0))
+            members = draw_subsets(entropy, subsets, at, supports[rows])
             masks[rows[mine[rows]]] = layout.pack(members[mine[rows]])
-        return layout.write(drawn.source, masks)
+        return layout.write(groups, masks)
+
+    def group_of(self, reports: Reports) -> Indices:
+        return self.layout.block_of(reports)
+
+    def draw_uniform(self, entropy: Entropy, groups: Indices) -> Reports:
+        return self._draw(entropy, groups, np.full_like(groups, -1), groups < 0)
 
     @locked_cached_property
     def decoder(self) -> SubsetBlanket | SubsetDecoder:
@@ -269,37 +280,6 @@ class SubsetGroups(Groups, SubsetReports):
             return inner
         blanket = thresholds.shares
         return SubsetBlanket(inner, self.groups, tau=thresholds.tau, blanket=blanket)
-
-
-@dataclass(frozen=True, eq=False)
-class BlanketChain(Chain):
-    """The chain of one list of values: a report stays, or becomes any subset of the list."""
-
-    layout: SubsetLayout
-    subsets: Subsets
-    blend: Blend
-
-    @property
-    def shared_noise(self) -> float:
-        return max(self.blend.shared_noise, self.blend.shared_around)
-
-    def again(self, reports: Reports, entropy: Entropy) -> Reports:
-        """Return the reports that are sent for permanent ones, uint8 `(n, report_bytes)` both.
-
-        All reports decide whether they stay. Then a subset is drawn for each, also if it stays.
-        """
-        none = np.full(len(reports), -1)
-        stays = bernoulli_rational(entropy, self.blend.keep, none.size)
-        masks = self.layout.pack(draw_subsets(entropy, self.subsets, none, none > 0))
-        drawn = self.layout.write(np.zeros_like(none), masks)
-        return np.where(stays[:, None], reports, drawn)
-
-    def canonical(self) -> Sequence[Json]:
-        return [[self.subsets.size, str(self.blend.keep)]]
-
-    def ratio(self, reports: int) -> Fraction:
-        """Return the exact largest ratio of two values over m >= 1 reports."""
-        return self.blend.ratio(reports)
 
 
 def of_designs(grouped: GroupPolicy, *designs: GroupDesign) -> Groups:

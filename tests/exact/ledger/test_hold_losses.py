@@ -22,6 +22,10 @@ BLOCKS = {
     "high-low": "domain = { size = 6 }\nsensitive = [1, 4]",
     "groups": "domain = { size = 6 }\nsensitive = [1, 4]",
     "groups subsets": "domain = { size = 6 }\nsensitive = [0, 1, 2, 4, 5]\nshare = 0.0",
+    "groups lists": "domain = { size = 5 }\nsensitive = [[1], [2]]\nepsilon_rest = 0.6",
+    "groups nested": "domain = { size = 5, blocks = [[0, 1, 2, 3], [4]] }\nepsilon_outside = 1.0",
+    "groups blocks": "domain = { size = 5, blocks = [[1, 2, 4], [0, 3]] }\n"
+    "epsilon_outside = [inf, 1.0]",
     "subset-selection": "domain = { size = 6, blocks = [[0, 1], [2], [3, 4, 5]] }",
     "binary": "domain = { values = ['a', 'b'] }",
     "optimal": 'domain = { size = 6 }\nchannel = "channels/line.json"',
@@ -53,13 +57,21 @@ def test_each_report_alone_is_one_of_the_smaller_budget(mechanism: str, blocks: 
     ]
     assert composed == matrix(spec, permanent=False)
     assert spec.hold.permanent.certify().passed
-    assert spec.hold.permanent.parameters()["epsilon"] in (2.0, [2.0, 1.5])
+    draw = spec.hold.permanent
+    assert draw.parameters().get("epsilon", 2.0) in (2.0, [2.0, 1.5])
+    assert mechanism in ("l1-bits", "l1-geometric") or draw.policy.largest_loss() == 2
 
 
-@pytest.mark.parametrize("mechanism", FAMILIES)
-def test_reports_of_one_draw_lose_what_their_spec_states(mechanism: str):
+@pytest.mark.parametrize(
+    ("mechanism", "blocks"),
+    [
+        *((mechanism, False) for mechanism in FAMILIES),
+        *((f"groups {budgets}", True) for budgets in ("lists", "nested", "blocks")),
+    ],
+)
+def test_reports_of_one_draw_lose_what_their_spec_states(mechanism: str, blocks: bool):
     """Every sequence of outputs, all protected pairs: from epsilon up to that of the draw."""
-    spec = held(mechanism)
+    spec = held(mechanism, domain=BLOCKS[mechanism] if blocks else None)
     first, second = matrix(spec, permanent=True), again(spec)
     known = []
     for reports in range(1, 5 if len(second) < 5 else 4):

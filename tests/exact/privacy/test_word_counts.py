@@ -14,8 +14,8 @@ from tests.exact.held import FAMILIES, held
 from tests.exact.wire.test_vectors import read, spec_of
 from tests.seeded import CountedEntropy, assert_alike
 
-ALIKE = [family for family in FAMILIES if family != "projective-geometry"]
-"""The mechanisms that, with few values, draw nothing by rejection that depends on the value."""
+ALIKE = [family for family in FAMILIES if family not in ("projective-geometry", "groups blocks")]
+"""The mechanisms that draw nothing by rejection that depends on the value, nor for its block."""
 
 
 def rounding(mechanism: str) -> CollectionSpec:

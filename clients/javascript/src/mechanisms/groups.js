@@ -2,16 +2,18 @@
 // of a group are its values, points or subsets; groups of one value without a budget have one report.
 
 import { blocksOf, readBlocks, startsOf } from "../blocks.js";
-import { blockChain, readKeeps } from "../chains.js";
-import { bernoulliEach, bernoulliRational, uniformBelow } from "../entropy.js";
+import { readFraction, readKeeps } from "../chains.js";
+import { bernoulliEach, bernoulliRational, bernoulliRationals, uniformBelow } from "../entropy.js";
 import { SpecError } from "../errors.js";
+import { isAbove, rational } from "../rational.js";
 import { Geometry } from "./geometry.js";
 import { readSensitive } from "./high_low.js";
 import { drawPoints } from "./projective_geometry.js";
 import { drawSubsets } from "./subset_selection.js";
-import { bytesOf, littleEndian, symbols } from "./symbols.js";
+import { bytesOf, littleEndian, numberOf, symbols } from "./symbols.js";
 
 const WORD = 1n << 64n;
+const ONE = rational(1);
 
 export async function groups(parameters, size, tables) {
   const { ofValue, place, sizes } = await readGroups(parameters, size, tables);
@@ -20,6 +22,10 @@ export async function groups(parameters, size, tables) {
   const kindOf = kindsOfGroups(parameters, sizes);
   const blanket = blanketOf(kinds, kindOf);
   const splits = kinds.some(({ supporting }) => supporting < WORD);
+  const form = JSON.stringify([
+    parameters.blocks ?? parameters.sensitive,
+    kinds.map(({ size, chosen, order, blanket: part }) => [size, chosen, order, String(part)]),
+  ]);
 
   // The group that each report is from; whether it is an own one, and one that supports.
   function drawGroups(values, entropy) {
@@ -27,12 +33,28 @@ export async function groups(parameters, size, tables) {
     const own = threshold === WORD ? of.map(() => true) : bernoulliEach(entropy, of.map(() => threshold));
     const others = of.flatMap((_, i) => (own[i] ? [] : [i]));
     const source = [...of];
-    const drawn = blanket.length > 1 ? entropy.words(others.length) : others.map(() => 0n);
-    others.forEach((i, at) => {
-      source[i] = blanket.find(({ end }) => drawn[at] < end).group;
+    drawBlanket(entropy, others.length).forEach((group, at) => {
+      source[others[at]] = group;
     });
     const limits = of.map((group) => kinds[kindOf[group]].supporting);
     return { of, own, others, source, supports: splits ? bernoulliEach(entropy, limits) : of.map(() => true) };
+  }
+
+  function drawBlanket(entropy, n) {
+    const drawn = blanket.length > 1 ? [...entropy.words(n)] : new Array(n).fill(0n);
+    return drawn.map((word) => blanket.find(({ end }) => word < end).group);
+  }
+
+  // Whether a permanent report of a group stays, and the group of the report that is drawn for it.
+  function stepOf(keep) {
+    const [remain, ...stay] = readStay(parameters, kinds, keep);
+    const moves = stay.some((fraction) => isAbove(ONE, fraction));
+    return (own, entropy) => {
+      const remains = bernoulliRational(entropy, remain);
+      const [other] = threshold < WORD ? drawBlanket(entropy, 1) : [own];
+      const [still] = moves ? bernoulliRationals(entropy, [stay[kindOf[own]]]) : [true];
+      return { stays: remains && still, group: remains ? own : other };
+    };
   }
 
   if (kinds.some(({ chosen }) => chosen > 1)) return subsetReports();
@@ -56,7 +78,22 @@ export async function groups(parameters, size, tables) {
       }
     });
     return reports.map((report, i) => starts[source[i]] + report);
-  }, parameters.kinds ? undefined : blockChain({ starts: [0], orders: [orders[0]] }));
+  }, { form, again });
+
+  function again(keep) {
+    const step = stepOf(keep);
+    return (report, entropy) => {
+      const { stays, group } = step(starts.filter((start) => start <= report).length - 1, entropy);
+      let sent = starts[group];
+      kinds.forEach(({ order }, number) => {
+        const mine = kindOf[group] === number;
+        if (order === 1 || (!mine && threshold === WORD)) return;
+        const [drawn] = uniformBelow(entropy, order, 1);
+        if (mine) sent += drawn;
+      });
+      return stays ? report : sent;
+    };
+  }
 
   function subsetReports() {
     const groupBytes = bytesOf(sizes.length - 1);
@@ -66,40 +103,50 @@ export async function groups(parameters, size, tables) {
       numbers: false,
       privatize(values, entropy) {
         const { own, source, supports } = drawGroups(values, entropy);
-        const reports = source.map((group) => {
-          const report = new Uint8Array(reportBytes);
-          report.set(littleEndian(group, groupBytes));
-          if (sizes[group] === 1) report[groupBytes] = 1;
-          return report;
-        });
-        kinds.forEach((kind, number) => {
-          if (kind.size === 1) return;
-          const rows = source.flatMap((group, i) => {
-            const mine = kindOf[group] === number;
-            if (!mine && threshold === WORD) return [];
-            const at = mine ? place[values[i]] : 0;
-            const report = mine ? reports[i] : new Uint8Array(reportBytes);
-            return [{ report, place: own[i] ? at : -1, wanted: supports[i] }];
-          });
-          drawSubsets(entropy, kind.size, kind.chosen, rows, groupBytes);
-        });
-        return reports;
+        return drawReports(entropy, source, values.map((value, i) => (own[i] ? place[value] : -1)), supports);
       },
-      chain: parameters.kinds ? undefined : { form: JSON.stringify([parameters.sensitive, kinds[0].chosen]), sender },
+      chain: { form, sender },
     };
 
-    // A report stays, or becomes any subset of the list.
+    // Reports of groups that support the values at the places, if not -1, or do not.
+    function drawReports(entropy, source, places, supports) {
+      const reports = source.map((group) => {
+        const report = new Uint8Array(reportBytes);
+        report.set(littleEndian(group, groupBytes));
+        if (sizes[group] === 1) report[groupBytes] = 1;
+        return report;
+      });
+      kinds.forEach((kind, number) => {
+        if (kind.size === 1) return;
+        const rows = source.flatMap((group, i) => {
+          const mine = kindOf[group] === number;
+          if (!mine && threshold === WORD) return [];
+          const report = mine ? reports[i] : new Uint8Array(reportBytes);
+          return [{ report, place: mine ? places[i] : Math.min(places[i], 0), wanted: supports[i] }];
+        });
+        drawSubsets(entropy, kind.size, kind.chosen, rows, groupBytes);
+      });
+      return reports;
+    }
+
     function sender(keep) {
-      const { size: count, chosen } = kinds[0];
-      const kept = readKeeps(keep, [count]).get(count);
+      const step = stepOf(keep);
       return (report, entropy) => {
-        const stays = bernoulliRational(entropy, kept);
-        const row = { report: new Uint8Array(reportBytes), place: -1, wanted: false };
-        drawSubsets(entropy, count, chosen, [row], groupBytes);
-        return stays ? report : row.report;
+        const { stays, group } = step(numberOf(report.subarray(0, groupBytes)), entropy);
+        const [sent] = drawReports(entropy, [group], [-1], [false]);
+        return stays ? report : sent;
       };
     }
   }
+}
+
+// The fraction of reports that remain in their group, and of each kind those that stay in it.
+function readStay({ kinds: several }, kinds, keep) {
+  if (!several) return [readKeeps(keep, [kinds[0].order]).get(kinds[0].order), ...kinds.map(() => ONE)];
+  if (keep.length !== kinds.length + 1) {
+    throw new SpecError("hold.keep", "a fraction of reports, and one for each of the kinds");
+  }
+  return keep.map(readFraction);
 }
 
 // The group of each value: its block, or the list of sensitive values that it is in. Without either it
