@@ -5,7 +5,7 @@ Whether the ratio is within `e^epsilon` is decided between rationals (`dyadic.ex
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from ldpstream.mechanisms.base.canonical import Json
@@ -66,6 +66,16 @@ class Certificate:
     violation: str | None = None
     attributes: Mapping[str, "Certificate"] | None = None
     """For records, the certificate of each attribute. Any two records lose at most the largest."""
+    draw: "Certificate | None" = None
+    """With `hold`, that of the permanent draw of an epoch: if it fails, so does this one."""
+
+    def with_draw(self, draw: "Certificate") -> "Certificate":
+        """Return the certificate of reports that follow from a permanent draw."""
+        violation = self.violation
+        if violation is None and not draw.passed:
+            violation = f"the permanent draw: {draw.violation}"
+        passed = self.passed and draw.passed
+        return replace(self, draw=draw, passed=passed, violation=violation)
 
     @property
     def loss_low(self) -> float | None:

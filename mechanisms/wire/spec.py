@@ -13,6 +13,7 @@ from ldpstream.mechanisms.base.canonical import Json, canonical_json
 from ldpstream.mechanisms.base.checks import describe
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.base.times import format_duration, parse_duration
+from ldpstream.mechanisms.channels.certificate import Certificate
 from ldpstream.mechanisms.domains.base import Domain
 from ldpstream.mechanisms.domains.parse import parse_domain
 from ldpstream.mechanisms.domains.words import Words
@@ -123,6 +124,15 @@ class CollectionSpec(Framing):
     def charged(self) -> Policy:
         """The policy of one charge of a ledger: that of a report, or of an epoch's draw."""
         return (self.mechanism if self.hold is None else self.hold.permanent).policy
+
+    def certify(self) -> Certificate:
+        """Prove what a report leaks and, with `hold`, the permanent draw that it follows from."""
+        certified = self.mechanism.certify()
+        if self.hold is None:
+            return certified
+        # Without a chain, the permanent report is the one that is sent.
+        drawn = certified if self.hold.chain is None else self.hold.permanent.certify()
+        return certified.with_draw(drawn)
 
     def device_document(self) -> dict[str, Json]:
         """Return what a device in any language needs (docs/wire.md, "Device document").

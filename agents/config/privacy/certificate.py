@@ -36,15 +36,11 @@ def certify_collection(
     name: str, spec: CollectionSpec, spread: SpreadConfig | None
 ) -> dict[str, Json]:
     """Prove the policy of a collection in exact arithmetic, and return the proof as JSON."""
-    certified = spec.mechanism.certify()
-    certificate = certified.to_json()
+    certified = spec.certify()
     worst = max((loss.ratio for loss in certified.losses), default=None)
     hold: dict[str, Json] = {}
-    if spec.hold is not None:
-        # If the permanent draw breaks its policy, so does the collection.
-        drawn = certified if spec.hold.chain is None else spec.hold.permanent.certify()
-        certificate["pass"] = certified.passed and drawn.passed
-        hold = {"hold": _hold(spec, spec.hold, drawn)}
+    if spec.hold is not None and certified.draw is not None:
+        hold = {"hold": _hold(spec, spec.hold, certified.draw)}
     words: dict[str, Json] = {}
     if spec.words is not None:
         words = {"words": _words(spec, spec.words)}
@@ -54,7 +50,7 @@ def certify_collection(
         "fingerprint": spec.fingerprint.hex(),
         "factor": None if worst is None else ratio_text(worst, digits=_FACTOR_DIGITS),
         "largest_factor": _largest_factor(spec.mechanism.policy),
-        **certificate,
+        **certified.to_json(),
         "odds": [_odds(spec, *ends) for ends in _extreme_losses(certified, spec.mechanism.policy)],
         **_information(spec),
         "disclosed": list(spec.disclosed()),

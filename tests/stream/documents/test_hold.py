@@ -9,8 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ldpstream.agents.cli.python.plans import certify
 from ldpstream.agents.config import CollectionConfig, ConfigError, load_config
+from ldpstream.agents.config.privacy.certificate import certify_collection
 from ldpstream.agents.config.privacy.over_time import SpreadConfig, spent_sentences
+from ldpstream.agents.config.privacy.year import year_in_words
 from ldpstream.agents.config.query.capabilities import read_options
 from ldpstream.agents.document.build import build_document
 from ldpstream.agents.state.context import WindowTotals
@@ -73,6 +76,23 @@ def test_certify_states_the_loss_of_any_windows(tmp_path: Path, extra: str, epoc
     assert found["hold"]["draw"]["pass"]
     assert any("epoch of 4 windows" in one for one in found["disclosed"])
     assert config.privacy.disclosed == found["disclosed"]
+
+
+def test_a_draw_that_breaks_its_policy_fails_every_certificate(tmp_path: Path):
+    """Of Python, the command, HTTP and the page; a report by itself keeps its own."""
+    text = MODES.replace("randomized-response", "groups") + 'sensitive = ["bus", "walk"]\n'
+    config = configured_modes(tmp_path, text + TWO)
+    proof, thresholds = certify(config), config.spec.hold.permanent.thresholds
+    assert (proof.passed, proof.draw.passed, proof.violation) == (True, True, None)
+    object.__setattr__(thresholds, "own", thresholds.own + (1 << 50))
+    proof, document = certify(config), certify_collection("modes", config.spec, None)
+    assert config.spec.mechanism.certify().passed
+    assert not proof.passed
+    assert not proof.draw.passed
+    assert "the permanent draw: " in proof.violation
+    assert (document["pass"], document["violation"]) == (False, proof.violation)
+    assert not document["hold"]["draw"]["pass"]
+    assert "FAILS" in json.dumps(year_in_words(config, passed=document["pass"]))
 
 
 @pytest.mark.parametrize("mechanism", ["l1-bits", "l1-geometric"])
