@@ -208,22 +208,30 @@ class Distinct:
     def of(cls, decoder: Decoder, decoded: Floats) -> Self | None:
         """Return the distinct ones of the sums of all single values' decoders, float64 `(k,)`.
 
-        None if a value's estimate does not follow from its share alone, or if there could be half
-        as many different shares as values.
+        None if estimates do not follow from shares alone (`Decoder.in_steps`), or if there could be
+        half as many different shares as values.
         """
         if decoder.step is None:
             return None
-        least = decoded.min()
-        steps = decoded - least
+        alike = np.arange(decoded.size) if decoder.in_steps is None else decoder.in_steps
+        steps = decoded[alike]
+        steps -= steps.min()
         steps /= decoder.step
         most = float(steps.max()) + 1.0
-        if not 2.0 * most < decoded.size:
+        if not 2.0 * (most + decoded.size - alike.size) < decoded.size:
             return None
         step = np.rint(steps, out=steps).astype(np.int64)
         owner = np.full(round(most), -1, dtype=np.int64)
-        owner[step] = np.arange(decoded.size)
+        owner[step] = alike
         some = owner >= 0
-        return cls(owner[some], (np.cumsum(some) - 1)[step])
+        values, places = owner[some], (np.cumsum(some) - 1)[step]
+        if alike.size == decoded.size:
+            return cls(values, places)
+        every = np.empty(decoded.size, dtype=np.int64)
+        every[alike] = places
+        others = np.setdiff1d(np.arange(decoded.size), alike, assume_unique=True)
+        every[others] = values.size + np.arange(others.size)
+        return cls(np.concatenate((values, others)), every)
 
 
 def distinct_columns(rows: Floats) -> tuple[Integers, Integers]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.mechanisms.base.arrays import Floats, Integers
+from ldpstream.mechanisms.base.arrays import Floats, Indices, Integers
 
 Statistic = NDArray[np.int64]
 
@@ -61,11 +61,13 @@ class Decoder(ABC):
     statistic; it decides which requests are refused for lack of memory. If the decoders of all
     values take the same two numbers and are equally noisy, `step` is the difference between these
     numbers: estimates are then whole steps apart, and everything else that is known of a value
-    follows from its share. Otherwise `step` is None.
+    follows from its share. Otherwise `step` is None. Where that is true of some values alone, they
+    are `in_steps`, ascending.
     """
 
     scratch: float = 4.0
     step: float | None = None
+    in_steps: Indices | None = None
 
     @abstractmethod
     def totals(self, statistic: Statistic) -> Floats:

@@ -48,6 +48,10 @@ class BlanketDecoder(Decoder):
         self._tau, self._odds = tau, (1.0 - tau) / tau
         self._group_shift: Floats = -self._odds * blanket / groups.sizes
         self.scratch = inner.scratch + 2.0
+        # Of a plain value all that is known is how often it was reported.
+        plain = np.flatnonzero(((groups.sizes == 1) & (blanket == 0.0))[groups.of_value])
+        if plain.size:
+            self.step, self.in_steps = 1.0 / tau, plain
 
     def _shift(self, at: slice | Integers) -> Floats:
         """Return `c` of single values."""

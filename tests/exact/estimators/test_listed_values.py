@@ -17,7 +17,12 @@ from ldpstream.estimators.weights import estimate_public_weights
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.exact import walsh
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
+from ldpstream.mechanisms.families.design.geometry_transform import Geometry
 from ldpstream.mechanisms.families.design.projective_geometry import ProjectiveGeometry
+from ldpstream.mechanisms.families.groups.base import GroupMechanism
+from ldpstream.mechanisms.families.groups.designs import GroupDesign
+from ldpstream.mechanisms.families.groups.high_low import HighLow
+from ldpstream.mechanisms.families.groups.mechanism import sensitive_groups
 from ldpstream.mechanisms.families.weights.public import PublicWeights
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
 from tests.conformance.instances import FEW, INSTANCES
@@ -63,13 +68,19 @@ def test_some_values_are_estimated_as_all_of_them(name: str):
 
 @pytest.mark.parametrize("method", ["padded", "bernstein"])
 def test_values_of_one_share_are_bounded_once(method: Method):
-    blocks = Blocks.one(400)
-    for mechanism in (BlockHadamard(1.0, blocks), ProjectiveGeometry(1.0, blocks)):
+    blocks, few = Blocks.one(400), frozenset(range(7, 27))
+    for mechanism in (
+        BlockHadamard(1.0, blocks),
+        ProjectiveGeometry(1.0, blocks),
+        sensitive_groups(1.0, 400, few, GroupDesign(20, 1, Geometry(2, 5))),
+        sensitive_groups(1.0, 400, few, GroupDesign(20, 3)),
+        HighLow(1.0, 400, few),
+    ):
         for n, family in ((0, None), (60, None), (60, 1_000)):
             statistic = some_statistic(mechanism, n)
             distinct = Distinct.of(mechanism.decoder, mechanism.decoder.totals(statistic))
             assert distinct is not None
-            assert distinct.values.size <= 61
+            assert distinct.values.size <= 61 + (20 if isinstance(mechanism, GroupMechanism) else 0)
             options: Any = {"method": method, "simultaneous": n > 0, "family": family}
             everything = estimate_values(mechanism, statistic, n, **options)
             each = estimate_values(mechanism, statistic, n, values=np.arange(400), **options)
@@ -81,11 +92,12 @@ def test_values_of_one_share_are_bounded_once(method: Method):
 def test_a_decoder_with_a_step_bounds_all_values_alike(name: str):
     reading = INSTANCES[name].decoder
     if reading.step is not None:
-        low, high = reading.extremes()
-        columns = (low, high, *reading.noise_extremes())
+        alike = slice(None) if reading.in_steps is None else reading.in_steps
+        low, high = (end[alike] for end in reading.extremes())
+        columns = (low, high, *(noise[alike] for noise in reading.noise_extremes()))
         assert all((column == column[0]).all() for column in columns)
         assert reading.step == pytest.approx(high[0] - low[0], rel=1e-12)
-        steps = reading.totals(some_statistic(INSTANCES[name], 40)) / reading.step
+        steps = reading.totals(some_statistic(INSTANCES[name], 40))[alike] / reading.step
         np.testing.assert_allclose(steps - steps[0], np.rint(steps - steps[0]), atol=1e-9)
 
 
