@@ -422,3 +422,6 @@ type Painted = {
   legend: { title: string; unsure: string; ticks: string[]; paint: () => (at: number) => string };
   rows: (area: AreaEntry) => TipRow[]; // What is told of an area.
 };
+
+/** Parameters of a request; several values repeat one, and undefined leaves it out. */
+type Options = Record<string, string | number | boolean | (string | number)[] | undefined>;

@@ -147,22 +147,16 @@ export function askAbout(collection, attribute) {
   about = { collection, attribute };
 }
 
-/**
- * @param {string} name
- * @param {Span} span
- * @param {[string, string][]} options
- * @param {"estimate" | "change"} [what]
- */
-export const estimatePath = (name, span, options, what = "estimate") =>
-  queryPath(name, what, [["start", span.start], ["end", span.end], ...options]);
+/** @param {string} name @param {Span} span @param {Options} options */
+export const estimatePath = (name, { start, end }, options) =>
+  queryPath(name, "estimate", { start, end, ...options });
 
-/**
- * @param {string} name
- * @param {"estimate" | "change" | "series"} what
- * @param {[string, string][]} options
- */
+/** @param {string} name @param {"estimate" | "change" | "series"} what @param {Options} options */
 export function queryPath(name, what, options) {
-  const query = new URLSearchParams(options);
+  const query = new URLSearchParams();
+  for (const [word, values] of Object.entries(options)) {
+    for (const value of [values ?? []].flat()) query.append(word, String(value));
+  }
   if (about.attribute && name === about.collection) query.set("attribute", about.attribute);
   return `${collectionPath(name)}/${what}?${query}`;
 }

@@ -1,25 +1,8 @@
 // A colour scale from little to much: light to dark, in the dark theme dark to light.
 
-/** @typedef {[number, number, number]} Rgb */
-
-/** @type {Record<"light" | "dark", Rgb[]>} */
 const STOPS = {
-  light: [
-    [233, 242, 250],
-    [168, 206, 232],
-    [88, 158, 208],
-    [30, 103, 172],
-    [11, 61, 120],
-    [6, 30, 66],
-  ],
-  dark: [
-    [20, 40, 58],
-    [23, 74, 112],
-    [28, 116, 170],
-    [72, 164, 214],
-    [157, 211, 240],
-    [242, 250, 255],
-  ],
+  light: ["#e9f2fa", "#a8cee8", "#589ed0", "#1e67ac", "#0b3d78", "#061e42"],
+  dark: ["#14283a", "#174a70", "#1c74aa", "#48a4d6", "#9dd3f0", "#f2faff"],
 };
 const STEPS = 256;
 const LEAST = 0.3; // Of a colour, to be told from the ground.
@@ -47,7 +30,9 @@ export function divergingColour(part, { less, ground, more }, colour) {
  * @param {boolean} dark
  */
 export function scaleOfColours(dark) {
-  const stops = STOPS[dark ? "dark" : "light"];
+  const stops = STOPS[dark ? "dark" : "light"].map((stop) =>
+    [1, 3, 5].map((at) => Number.parseInt(stop.slice(at, at + 2), 16)),
+  );
   const table = new Uint8ClampedArray(4 * STEPS);
   for (let step = 0; step < STEPS; step += 1) {
     const place = (step / (STEPS - 1)) * (stops.length - 1);

@@ -41,15 +41,14 @@ export function evenPlaces(size, most) {
  *
  * @param {Shown} shown
  * @param {number[]} places
- * @param {[string, string][]} more
+ * @param {Options} more
  * @param {typeof ask} [asking]
  * @returns {Promise<Estimate>}
  */
 export function askCurve({ collection, window }, places, more, asking = ask) {
   const { name, domain } = collection;
-  /** @type {[string, string][]} */
-  const ranges = places.map((place) => ["range", rangeUpTo(domain, place)]);
-  return asking(estimatePath(name, window.window, [["top", "0"], ...more, ...ranges]));
+  const range = places.map((place) => rangeUpTo(domain, place));
+  return asking(estimatePath(name, window.window, { top: 0, ...more, range }));
 }
 
 /**
@@ -98,7 +97,7 @@ export function drawCurve(name, title, domain, places, estimate, before = null) 
   /** @param {number | null} share */
   const percent = (share) => figure(percentText(share, decimals), share);
   fillTable(
-    /** @type {HTMLTableElement} */ (element(`${name}-rows`)),
+    `${name}-rows`,
     [
       { title: "up to", kind: "name" },
       { title: "share" },
@@ -112,11 +111,7 @@ export function drawCurve(name, title, domain, places, estimate, before = null) 
       percent(high),
     ]),
   );
-  fillQuantiles(
-    /** @type {HTMLTableElement} */ (element(`${name}-quantile-rows`)),
-    quantiles,
-    domain,
-  );
+  fillQuantiles(`${name}-quantile-rows`, quantiles, domain);
   curves.set(host, { title, x, ranges, quantiles, domain, before });
   pointAt(host, pointedOf(host, x));
 }

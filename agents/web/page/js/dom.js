@@ -30,6 +30,22 @@ export function make(tag, properties, ...children) {
 }
 
 /**
+ * Fill a list of definitions with names and what is said of each; null leaves one out.
+ *
+ * @param {string} id
+ * @param {(Child[] | null)[]} pairs
+ */
+export function fillPairs(id, pairs) {
+  element(id).replaceChildren(
+    ...pairs.flatMap((one) => {
+      if (!one) return [];
+      const [name, ...said] = one;
+      return make("div", {}, make("dt", {}, name), make("dd", {}, ...said));
+    }),
+  );
+}
+
+/**
  * Set an element's text only if it changes: otherwise screen readers would announce it again.
  *
  * @param {HTMLElement} where
@@ -43,7 +59,7 @@ export function say(where, text) {
  * Replace the options of a list and keep what was chosen, unless it is gone.
  *
  * @param {HTMLSelectElement} list
- * @param {[string, string][]} options Values and texts.
+ * @param {string[][]} options Values and texts.
  * @param {string} wanted Chosen if it is among them.
  */
 export function offer(list, options, wanted) {

@@ -26,14 +26,14 @@ import { fillTable, number } from "./table.js";
 /**
  * Fill a table with shares, and with sums of weights if devices report any.
  *
- * @param {HTMLTableElement} table
+ * @param {string} id
  * @param {string} what The title of the names.
  * @param {{name: string, entry: Entry}[]} rows
  * @param {boolean} final
  * @param {Map<string, Change & {was?: Entry}> | null} [changes] Since another window.
  * @param {(name: string) => Content} [nameOf] What stands for a name.
  */
-export function fillEntries(table, what, rows, final, changes = null, nameOf = (name) => name) {
+export function fillEntries(id, what, rows, final, changes = null, nameOf = (name) => name) {
   const entries = rows.map(({ entry }) => entry);
   const decimals = decimalsFor(entries);
   const judged = rows.flatMap(({ name }) => changes?.get(name) ?? []);
@@ -61,7 +61,7 @@ export function fillEntries(table, what, rows, final, changes = null, nameOf = (
   /** @param {number | null} share */
   const percent = (share) => percentText(share, decimals);
   fillTable(
-    table,
+    id,
     columns,
     rows.map(({ name, entry }) => {
       /** @type {Content[]} */
@@ -89,13 +89,13 @@ export function fillEntries(table, what, rows, final, changes = null, nameOf = (
 /**
  * Fill a table with means, each with its own unit and scale.
  *
- * @param {HTMLTableElement} table
+ * @param {string} id
  * @param {MeanEntry[]} means
  * @param {boolean} final
  */
-export function fillMeans(table, means, final) {
+export function fillMeans(id, means, final) {
   fillTable(
-    table,
+    id,
     [
       { title: "mean of", kind: "name" },
       ...boundedColumns("mean"),
@@ -117,13 +117,13 @@ export function fillMeans(table, means, final) {
 /**
  * Fill a table with quantiles.
  *
- * @param {HTMLTableElement} table
+ * @param {string} id
  * @param {QuantileEntry[]} quantiles
  * @param {Domain} domain
  */
-export function fillQuantiles(table, quantiles, domain) {
+export function fillQuantiles(id, quantiles, domain) {
   fillTable(
-    table,
+    id,
     [
       { title: "share below", kind: "name" },
       { title: "value" },

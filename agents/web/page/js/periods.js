@@ -33,13 +33,13 @@ export const isCustom = (name) => name.includes(CUSTOM);
 /** @param {string} name */
 export const isPeriod = (name) => Object.hasOwn(PERIODS, name) || isCustom(name);
 
-/** @param {Collection} collection @returns {[string, string][]} As options of a list. */
+/** @param {Collection} collection Returns options of a list. */
 export const periodOptions = ({ window }) =>
   Object.entries(PERIODS)
     .filter(([, [length]]) => length > window.size_ms)
     .map(([name, [, text]]) => [name, text]);
 
-/** @param {Span} span @returns {[string, string][]} As options of a list. */
+/** @param {Span} span Returns options of a list. */
 export const earlierOptions = (span) =>
   Object.entries(EARLIER)
     .filter(([, [length]]) => length >= lengthOf(span))

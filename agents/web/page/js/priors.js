@@ -54,10 +54,9 @@ function drawCalibration(calibration) {
       : `The reports agree with the priors: ${countText(levels)} levels tested, smallest p ${p}.`,
   );
   element("calibration").classList.toggle("alarm", wrong);
-  const table = /** @type {HTMLTableElement} */ (element("calibration-rows"));
-  table.hidden = worst.length === 0;
+  element("calibration-rows").hidden = worst.length === 0;
   fillTable(
-    table,
+    "calibration-rows",
     [
       { title: "prior", kind: "name" },
       { title: "epsilon" },

@@ -23,12 +23,11 @@ export const MOST_VALUES_LISTED = 200;
  * wherever it is shown.
  *
  * @param {Collection} collection
- * @returns {[string, string][]}
  */
 export function quantileOptions({ domain, quantiles, values }) {
-  if (!domain.ordered || domain.shape.length > 1) return [];
+  if (!domain.ordered || domain.shape.length > 1) return {};
   const few = values <= MOST_VALUES_OF_QUANTILES ? QUANTILES : [];
-  return (quantiles.length ? quantiles : few).map((p) => ["quantile", String(p)]);
+  return { quantile: quantiles.length ? quantiles : few };
 }
 
 /** @param {SeriesAnswer} of @returns {Spot[]} Oldest first. */

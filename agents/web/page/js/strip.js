@@ -30,14 +30,9 @@ async function barsOf({ collection, windows, window }) {
   }
   /** @param {number} time */
   const text = (time) => new Date(time).toISOString();
+  const around = { start: text(2 * start - end), end: text(2 * end - start), top: 0 };
   /** @type {SeriesAnswer} */
-  const answer = await ask(
-    queryPath(collection.name, "series", [
-      ["start", text(2 * start - end)],
-      ["end", text(2 * end - start)],
-      ["top", "0"],
-    ]),
-  );
+  const answer = await ask(queryPath(collection.name, "series", around));
   return spotsOf(answer).map((spot) => {
     const middle = text((Date.parse(spot.window.start) + Date.parse(spot.window.end)) / 2);
     return { ...spot, middle: { start: middle, end: middle } };

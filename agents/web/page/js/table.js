@@ -1,6 +1,6 @@
 // Tables with the numbers of every chart, readable on a phone, too.
 
-import { make, say } from "./dom.js";
+import { element, make, say } from "./dom.js";
 import { along, pointAt } from "./charts/tooltip.js";
 
 /** @typedef {{text: string, exact: number}} Figure */
@@ -36,11 +36,12 @@ export function number(text, exact) {
  * Fill a table, changing only what differs: a selection stays, and only changes are laid out again.
  * Roles are explicit, because CSS layouts remove those of table elements.
  *
- * @param {HTMLTableElement} table
+ * @param {string} id
  * @param {Column[]} columns
  * @param {Content[][]} rows One child per column.
  */
-export function fillTable(table, columns, rows) {
+export function fillTable(id, columns, rows) {
+  const table = /** @type {HTMLTableElement} */ (element(id));
   const titles = columns.map(({ title }) => title).join("\n");
   if (table.dataset.titles !== titles) begin(table, columns, titles);
   columns.forEach(({ ticks }, at) => ticks && drawTicks(table, at, ticks));

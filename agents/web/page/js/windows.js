@@ -74,7 +74,6 @@ export async function pickWindow(collection, windows) {
   const period = kept ? await periodOf(collection.name, wanted, windows) : undefined;
   const asked = wanted === LIVE ? newest : windows.find((one) => keyOf(one) === wanted);
   const shown = period ?? asked ?? final;
-  /** @type {[string, string][]} */
   const options = [...windows]
     .reverse()
     .map((one) => [keyOf(one), `${spanText(one.window)}${one.final ? "" : " · open"}`]);
@@ -82,12 +81,8 @@ export async function pickWindow(collection, windows) {
   if (period && !periods.some(([name]) => name === wanted)) {
     periods.unshift([wanted, spanText(period.window)]);
   }
-  /** @type {[string, string][]} */
-  const first = [
-    ["", "newest final"],
-    [LIVE, "live, still open"],
-  ];
-  offer(select("window"), [...first, ...periods, ...options], wanted);
+  options.unshift(["", "newest final"], [LIVE, "live, still open"], ...periods);
+  offer(select("window"), options, wanted);
   say(
     element("instead"),
     wanted && !period && !asked
@@ -129,7 +124,6 @@ function besides(windows, shown) {
 /** @param {WindowState[]} windows @param {WindowState | undefined} shown */
 function offerCompared(windows, shown) {
   const wanted = chosen("compare");
-  /** @type {[string, string][]} */
   const options = windows
     .filter((one) => one.final && one !== shown)
     .reverse()

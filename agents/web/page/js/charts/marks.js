@@ -1,7 +1,7 @@
 // What a chart shows between its axes: lines with bounds, bars, marked columns and labels.
 
 import { colour } from "../theme.js";
-import { apart, point, stroke } from "./pen.js";
+import { apart, hatching, point, stroke } from "./pen.js";
 import { FONT, fitted, widthOf } from "./ticks.js";
 import { drawWhiskers } from "./whiskers.js";
 
@@ -97,33 +97,12 @@ function drawBars(pen, { x, step = 1, wide: steps, bars = [], final = [], hatche
     const to = from + wide;
     pen.fillStyle = hatched[at] ? lines : solid;
     if (final[at]) pen.fillRect(from, high, wide, bottom - high);
-    else
-      stroke(
-        pen,
-        [
-          [from, bottom],
-          [from, high],
-          [to, high],
-          [to, bottom],
-        ],
-        DASHED,
-      );
+    else stroke(pen, [from, bottom, from, high, to, high, to, bottom], DASHED);
   });
 }
 
 /** @param {CanvasRenderingContext2D} pen */
-function hatch(pen) {
-  const tile = document.createElement("canvas");
-  tile.width = tile.height = 6;
-  const own = /** @type {CanvasRenderingContext2D} */ (tile.getContext("2d"));
-  own.strokeStyle = colour("line");
-  for (const at of [-6, 0, 6])
-    stroke(own, [
-      [at, 6],
-      [at + 6, 0],
-    ]);
-  return /** @type {CanvasPattern} */ (pen.createPattern(tile, "repeat"));
-}
+const hatch = (pen) => hatching(pen, colour("line"), 6);
 
 /**
  * A line with its band. It is dotted across windows without a number, and dashed to an open one.
@@ -145,8 +124,8 @@ function drawLine(
   if (dashed) {
     pen.strokeStyle = colour(name);
     pen.lineWidth = 1.5;
-    const known = middle.flatMap((value, at) => (value === null ? [] : [[atX(x[at]), atY(value)]]));
-    stroke(pen, /** @type {[number, number][]} */ (known), [5, 4]);
+    const known = middle.flatMap((value, at) => (value === null ? [] : [atX(x[at]), atY(value)]));
+    stroke(pen, known, [5, 4]);
     return;
   }
   /** @typedef {{x: number, half: number, low: number, middle: number, high: number, at: number, open: boolean}} Spot */
@@ -173,11 +152,8 @@ function drawLine(
     if (near && !spot.open && !before.open) runs[runs.length - 1].push(spot);
     else runs.push([spot]);
   });
-  /** @param {Spot} spot @returns {[number, number][]} */
-  const middleOf = ({ x, half, middle }) => [
-    [x - half, middle],
-    [x + half, middle],
-  ];
+  /** @param {Spot} spot */
+  const middleOf = ({ x, half, middle }) => [x - half, middle, x + half, middle];
   const ink = colour(name);
   pen.strokeStyle = pen.fillStyle = ink;
   pen.lineJoin = "round";
@@ -194,17 +170,12 @@ function drawLine(
     pen.lineWidth = 1.5;
     const [first] = run;
     const before = runs[place - 1]?.at(-1);
-    if (before)
-      stroke(pen, [middleOf(before)[1], middleOf(first)[0]], first.open ? [5, 4] : [1.5, 4]);
+    if (before) {
+      const between = [...middleOf(before).slice(2), ...middleOf(first).slice(0, 2)];
+      stroke(pen, between, first.open ? [5, 4] : [1.5, 4]);
+    }
     if (run.length === 1 && shape && !first.half)
-      stroke(
-        pen,
-        [
-          [first.x, first.low],
-          [first.x, first.high],
-        ],
-        first.open ? DASHED : [],
-      );
+      stroke(pen, [first.x, first.low, first.x, first.high], first.open ? DASHED : []);
   });
   if (!shape) return;
   for (const { x, middle, open } of spots)

@@ -18,16 +18,28 @@ export function point(pen, shape, x, y, fill) {
 }
 
 /**
+ * A line from point to point.
+ *
  * @param {CanvasRenderingContext2D} pen
- * @param {[number, number][]} points
+ * @param {number[]} points The x and the y of each, in turn.
  * @param {number[]} [dash]
  */
 export function stroke(pen, points, dash = []) {
   pen.setLineDash(dash);
   pen.beginPath();
-  for (const [x, y] of points) pen.lineTo(x, y);
+  for (let at = 0; at < points.length; at += 2) pen.lineTo(points[at], points[at + 1]);
   pen.stroke();
   pen.setLineDash([]);
+}
+
+/** @param {CanvasRenderingContext2D} pen @param {string} ink @param {number} size Of a tile. */
+export function hatching(pen, ink, size) {
+  const tile = document.createElement("canvas");
+  tile.width = tile.height = size;
+  const own = /** @type {CanvasRenderingContext2D} */ (tile.getContext("2d"));
+  own.strokeStyle = ink;
+  for (const at of [-size, 0, size]) stroke(own, [at, size, at + size, 0]);
+  return /** @type {CanvasPattern} */ (pen.createPattern(tile, "repeat"));
 }
 
 /**

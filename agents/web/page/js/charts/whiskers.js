@@ -19,15 +19,7 @@ export function drawWhiskers(pen, across, frame) {
     const at = atY(y);
     const ends = [atX(low), atX(high)];
     /** @param {number} from @param {number} to @param {number[]} dash */
-    const level = (from, to, dash) =>
-      stroke(
-        pen,
-        [
-          [from, at],
-          [to, at],
-        ],
-        dash,
-      );
+    const level = (from, to, dash) => stroke(pen, [from, at, to, at], dash);
     pen.globalAlpha = 0.6;
     pen.lineWidth = 1;
     level(left, ends[0], [1.5, 4]);
@@ -35,11 +27,7 @@ export function drawWhiskers(pen, across, frame) {
     pen.lineWidth = 2.5;
     level(ends[0], ends[1], open ? [4, 3] : []);
     pen.lineWidth = 2;
-    for (const end of ends)
-      stroke(pen, [
-        [end, at - CAP],
-        [end, at + CAP],
-      ]);
+    for (const end of ends) stroke(pen, [end, at - CAP, end, at + CAP]);
     point(pen, DOT, atX(middle), at, colour(open ? "card" : "accent"));
   }
   drawLabels(pen, across, frame);

@@ -1,6 +1,6 @@
 // The cards of the overview: what has changed, the worker's progress, and the promises.
 
-import { element, figure, make, say } from "../dom.js";
+import { element, figure, fillPairs, make, say } from "../dom.js";
 import { clockText, countText, tickText, titleOf } from "../format.js";
 import { waitOf } from "../health.js";
 import { fillTable } from "../table.js";
@@ -27,7 +27,7 @@ export function drawChanged(all) {
   const changed = told.filter(({ change }) => isShown(change));
   element("changed-rows").hidden = changed.length === 0;
   fillTable(
-    /** @type {HTMLTableElement} */ (element("changed-rows")),
+    "changed-rows",
     [
       { title: "collection", kind: "name" },
       { title: "what", kind: "words" },
@@ -90,16 +90,12 @@ export function drawWorker(all) {
   const reached = oldest
     ? `${clockText(oldest.watermark ?? "")}, ${oldest.name} ${oldest.partition}`
     : "all are idle";
-  /** @type {[string, string | Node][]} */
-  const facts = [
+  fillPairs("worker", [
     ["counted now", rateText(all)],
     ["to read", make("span", {}, figure(countText(lag), lag), " messages")],
     ["oldest watermark", make("span", { className: waits ? "alarm" : "" }, reached)],
     ["partitions of this worker", `${countText(owned.length)} of ${countText(partitions.length)}`],
-  ];
-  element("worker").replaceChildren(
-    ...facts.map(([name, said]) => make("div", {}, make("dt", {}, name), make("dd", {}, said))),
-  );
+  ]);
 }
 
 /** @param {Known[]} all */

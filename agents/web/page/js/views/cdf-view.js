@@ -48,12 +48,12 @@ async function update(shown, current) {
   return estimate;
 }
 
-/** @param {Shown} shown @returns {[string, string][]} */
-const togetherOf = ({ collection, method }) => [
-  ["method", method === "profile" ? "padded" : method], // Profile bounds are not simultaneous.
-  ["simultaneous", "true"],
+/** @param {Shown} shown */
+const togetherOf = ({ collection, method }) => ({
+  method: method === "profile" ? "padded" : method, // Profile bounds are not simultaneous.
+  simultaneous: true,
   ...quantileOptions(collection),
-];
+});
 
 /**
  * The curve of the compared window, and in a sentence what has changed since.

@@ -1,6 +1,6 @@
 // What has changed between two spans, as the worker judges it, and the leading value.
 
-import { askKept, estimatePath } from "../api.js";
+import { askKept, queryPath } from "../api.js";
 import { labelOf, numberOf } from "../axis.js";
 import { chosen } from "../choices.js";
 import { figure, make } from "../dom.js";
@@ -34,18 +34,17 @@ export async function askChange(collection, span, before, method) {
   const many = domain.ordered ? "0" : "20"; // Single places of a map have the most noise.
   const parts = partsOf(domain).map(({ text }) => text);
   const asked = parts.length ? [...ranges, ...parts].slice(0, MOST_QUERIES) : [];
-  /** @type {[string, string][]} */
-  const options = [
-    ["before_start", before.start],
-    ["before_end", before.end],
-    ["top", values <= MOST_VALUES && !parts.length ? "all" : many],
-    ["method", method.startsWith("profile") ? "padded" : method], // Profile bounds are single.
+  /** @type {Options} */
+  const options = {
+    ...{ start: span.start, end: span.end, before_start: before.start, before_end: before.end },
+    top: values <= MOST_VALUES && !parts.length ? "all" : many,
+    method: method.startsWith("profile") ? "padded" : method, // Profile bounds are single.
     ...quantileOptions(collection),
-    ...asked.map((text) => /** @type {[string, string]} */ (["range", text])),
-  ];
-  if (domain.blocks) options.push(["blocks", "true"]);
-  if (chosen("devices")) options.push(["devices", chosen("devices")]);
-  const answer = await askKept(estimatePath(collection.name, span, options, "change"));
+    range: asked,
+    blocks: domain.blocks ? true : undefined,
+    devices: chosen("devices") || undefined,
+  };
+  const answer = await askKept(queryPath(collection.name, "change", options));
   if (answer) return answer;
   const side = { n: 0, final: true, withheld: true };
   const [then, now] = [before, span].map((window) => ({ ...side, window }));

@@ -41,11 +41,8 @@ export async function drawCompared({ collection, change }, view, current) {
   const promise = document.querySelector(`#${view} .estimates > .promise`);
   if (promise && promise.nextElementSibling !== panel) promise.after(panel);
   const own = chosen("devices") ? "as configured" : DEVICES[devices];
-  const options = /** @type {[string, string][]} */ ([
-    ["", own],
-    ["different", DEVICES.different],
-  ]);
-  offer(select("devices"), options, chosen("devices"));
+  const other = ["different", DEVICES.different];
+  offer(select("devices"), [["", own], other], chosen("devices"));
   const since = zonedSpanText(answer.before.span ?? answer.before.window);
   const rest = countText(family - told);
   const said = told
@@ -77,11 +74,10 @@ export async function drawCompared({ collection, change }, view, current) {
 
 /** @param {string} id @param {Told[]} all */
 function fill(id, all) {
-  const table = /** @type {HTMLTableElement} */ (element(id));
   const scale = scaleAround(all.flatMap(({ unit, change }) => (unit ? [change] : [])));
-  table.hidden = all.length === 0;
+  element(id).hidden = all.length === 0;
   fillTable(
-    table,
+    id,
     [
       { title: "what", kind: "name" },
       { title: "before" },

@@ -50,11 +50,7 @@ export function startCrossed() {
 async function update({ collection, window, method }, current) {
   /** @type {Estimate} */
   const estimate = await ask(
-    estimatePath(collection.name, window.window, [
-      ["top", "all"],
-      ["simultaneous", "true"],
-      ["method", method],
-    ]),
+    estimatePath(collection.name, window.window, { top: "all", simultaneous: true, method }),
   );
   if (!current() || estimate.withheld) return estimate;
   const entries = estimate.distribution ?? [];

@@ -45,11 +45,7 @@ export async function firstOf(collection, answer) {
   if (!line) {
     const [newest] = windows;
     if (!domain.ordered || values > MOST_OF_AREAS || !newest?.final) return first;
-    const asked = /** @type {[string, string][]} */ ([
-      ["top", "0"],
-      ["areas", "true"],
-    ]);
-    const path = estimatePath(collection.name, newest.window, asked);
+    const path = estimatePath(collection.name, newest.window, { top: 0, areas: true });
     // n tells states apart: after `ldpstream reset` the same span has other reports.
     const key = `${collection.fingerprint} ${newest.n} ${path}`;
     const known = areasSaid.get(collection.name);

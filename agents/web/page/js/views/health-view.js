@@ -97,7 +97,7 @@ function drawPartitions(partitions, line, wait) {
   }));
   const scale = scaleOf(ahead);
   fillTable(
-    /** @type {HTMLTableElement} */ (element("partition-rows")),
+    "partition-rows",
     [
       { title: "partition", kind: "name" },
       { title: `reached, ${zoneOf()}`, kind: "state" },
@@ -163,7 +163,7 @@ function drawReasons({ partitions }) {
   }
   element("refusals").hidden = sums.size === 0;
   fillTable(
-    /** @type {HTMLTableElement} */ (element("reason-rows")),
+    "reason-rows",
     [
       { title: "reason", kind: "name" },
       { title: "so far" },

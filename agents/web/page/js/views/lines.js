@@ -64,7 +64,7 @@ export function showLines(titles, offered) {
   }
   const others = offered.filter((title) => !drawn.includes(title));
   const more = /** @type {HTMLSelectElement} */ (element("add-line"));
-  const options = others.map((title) => /** @type {[string, string]} */ ([title, title]));
+  const options = others.map((title) => [title, title]);
   offer(more, [["", "+ pick a line"], ...options], "");
   more.disabled = others.length === 0;
 }

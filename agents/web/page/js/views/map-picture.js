@@ -2,6 +2,7 @@
 // there is room. It shows a part of the grid, `view`, of whole places.
 
 import { axisTitle, numberOf } from "../axis.js";
+import { hatching } from "../charts/pen.js";
 import { scaleOfColours } from "../colours.js";
 import { edgeText } from "../format.js";
 import { colour, isDark } from "../theme.js";
@@ -77,20 +78,6 @@ export function inkOn(rgb) {
   return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 ? "#000000" : "#ffffff";
 }
 
-/** @param {CanvasRenderingContext2D} pen @param {string} line */
-function hatching(pen, line) {
-  const tile = document.createElement("canvas");
-  tile.width = tile.height = 8;
-  const small = /** @type {CanvasRenderingContext2D} */ (tile.getContext("2d"));
-  small.strokeStyle = line;
-  for (const from of [-8, 0, 8]) {
-    small.moveTo(from, 8);
-    small.lineTo(from + 8, 0);
-  }
-  small.stroke();
-  return /** @type {CanvasPattern} */ (pen.createPattern(tile, "repeat"));
-}
-
 /** @param {HTMLCanvasElement} canvas @param {Picture} picture */
 export function drawPicture(canvas, picture) {
   const box = canvas.getBoundingClientRect();
@@ -115,17 +102,13 @@ export function drawPicture(canvas, picture) {
 }
 
 /** @typedef {(place: number) => number} Place */
+/** @typedef {(pen: CanvasRenderingContext2D, picture: Picture, x: Place, y: Place) => void} Draw */
 
-/**
- * @param {CanvasRenderingContext2D} pen
- * @param {Picture} picture
- * @param {Place} x
- * @param {Place} y
- */
+/** @type {Draw} */
 function fillAreas(pen, { areas, owner, shape, view, paint, hatched }, x, y) {
   const colours = areas.map(paint());
   const unsure = areas.map(hatched);
-  const hatch = hatching(pen, colour("faint"));
+  const hatch = hatching(pen, colour("faint"), 8);
   for (let row = view.row; row < view.row + view.rows; row += 1) {
     const first = row * shape[1];
     const end = view.column + view.columns;
@@ -144,12 +127,7 @@ function fillAreas(pen, { areas, owner, shape, view, paint, hatched }, x, y) {
   }
 }
 
-/**
- * @param {CanvasRenderingContext2D} pen
- * @param {Picture} picture
- * @param {Place} x
- * @param {Place} y
- */
+/** @type {Draw} */
 function drawLines(pen, { owner, block, shape, view }, x, y) {
   /** @param {Int32Array} of @param {number} width @param {string} style */
   const outline = (of, width, style) => {
@@ -175,12 +153,7 @@ function drawLines(pen, { owner, block, shape, view }, x, y) {
   outline(block, 1.8, colour("card"));
 }
 
-/**
- * @param {CanvasRenderingContext2D} pen
- * @param {Picture} picture
- * @param {Place} x
- * @param {Place} y
- */
+/** @type {Draw} */
 function writeShares(pen, { areas, owner, shape, view, paint, written }, x, y) {
   const colourOf = paint();
   pen.font = "600 12px system-ui, sans-serif";
@@ -222,12 +195,7 @@ function writeShares(pen, { areas, owner, shape, view, paint, written }, x, y) {
   });
 }
 
-/**
- * @param {CanvasRenderingContext2D} pen
- * @param {Picture} picture
- * @param {Place} x
- * @param {Place} y
- */
+/** @type {Draw} */
 function drawAxes(pen, { view, label, domain }, x, y) {
   pen.fillStyle = pen.strokeStyle = colour("faint");
   pen.font = "12px system-ui, sans-serif";

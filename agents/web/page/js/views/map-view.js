@@ -64,15 +64,9 @@ export function startMap() {
 
 /** @param {Shown} shown @param {() => boolean} current @returns {Promise<Estimate>} */
 async function update({ collection, window, change, method }, current) {
-  /** @type {[string, string][]} */
-  const asked = [
-    ["top", "0"],
-    ["areas", "true"],
-    ["method", method],
-  ];
   /** @type {[Estimate, ChangeAnswer | null]} */
   const [estimate, answer] = await Promise.all([
-    ask(estimatePath(collection.name, window.window, asked)),
+    ask(estimatePath(collection.name, window.window, { top: 0, areas: true, method })),
     change,
   ]);
   if (!current() || estimate.withheld || !estimate.areas) return estimate;
@@ -281,7 +275,7 @@ function fillAreas(id, places) {
   /** @param {number | null} share */
   const percent = (share) => figure(percentText(share, decimals), share);
   fillTable(
-    /** @type {HTMLTableElement} */ (element(id)),
+    id,
     [
       { title: "area", kind: "name" },
       { title: "block", kind: "more" },

@@ -20,11 +20,11 @@ export function standingText(areas) {
 /**
  * Fill a table with areas, each with what is not named in it again as the rest of it.
  *
- * @param {HTMLTableElement} table
+ * @param {string} id
  * @param {AreaEntry[]} areas
  * @param {boolean} final
  */
-export function fillMerged(table, areas, final) {
+export function fillMerged(id, areas, final) {
   const rows = areas.flatMap((area) => {
     const name = areaText(area);
     const { rest, forged } = area;
@@ -38,7 +38,7 @@ export function fillMerged(table, areas, final) {
   /** @param {number | null} share */
   const percent = (share) => percentText(share, decimals);
   fillTable(
-    table,
+    id,
     [
       { title: "area", kind: "name" },
       ...boundedColumns("share", scaleTicks(scale, "%")),

@@ -96,7 +96,7 @@ function draw(all) {
   const shown = element("overview-sum");
   if (shown.innerHTML !== sum.innerHTML) shown.replaceChildren(...sum.childNodes);
   fillTable(
-    /** @type {HTMLTableElement} */ (element("overview-rows")),
+    "overview-rows",
     [
       { title: "collection", kind: "name" },
       { title: "state", kind: "words" },

@@ -1,7 +1,7 @@
 // What the policy promises, who sees what, and what forged reports can do.
 
 import { ask, estimatePath } from "../api.js";
-import { element, figure, make, say } from "../dom.js";
+import { element, figure, fillPairs, make, say } from "../dom.js";
 import { countText, durationText, forgedText, tickText, windowText } from "../format.js";
 import { fillTable } from "../table.js";
 import { drawProof } from "./proof.js";
@@ -16,7 +16,7 @@ export const privacyView = { id: "privacy", fits: () => true, update };
 
 /** @param {Shown} shown @param {() => boolean} current @returns {Promise<Estimate>} */
 async function update({ collection, window, method }, current) {
-  const path = estimatePath(collection.name, window.window, [["method", method]]);
+  const path = estimatePath(collection.name, window.window, { method });
   /** @type {Estimate} */
   const estimate = await ask(path);
   if (current()) {
@@ -43,17 +43,13 @@ export function drawPrivacy(collection) {
   element("unprotected-part").hidden = privacy.unprotected === null;
   say(element("unprotected"), privacy.unprotected ?? "");
   drawSeen(collection);
-  /** @type {[string, string][]} */
-  const facts = [
+  fillPairs("settings", [
     ["Values", countText(collection.values)],
     ["Windows", windowText(window)],
     ["Grace for late reports", window.grace_ms ? durationText(window.grace_ms) : "none"],
     ["Precision of times", durationText(collection.precision_ms)],
     ["Topic", collection.topic],
-  ];
-  element("settings").replaceChildren(
-    ...facts.map(([name, text]) => make("div", {}, make("dt", {}, name), make("dd", {}, text))),
-  );
+  ]);
 }
 
 /**
@@ -92,7 +88,7 @@ function drawSeen({ privacy, minimum, attributes = [], ...collection }) {
     ],
   ];
   fillTable(
-    /** @type {HTMLTableElement} */ (element("seen-rows")),
+    "seen-rows",
     [
       { title: "what", kind: "name" },
       { title: "leaves the device", kind: "words" },

@@ -1,7 +1,7 @@
 // The certificate of a collection's policy, which a worker proves once; nothing is claimed before.
 
 import { AnswerError, ask, collectionPath } from "../api.js";
-import { element, make, say } from "../dom.js";
+import { element, fillPairs, make, say } from "../dom.js";
 import { countText, tickText } from "../format.js";
 import { save } from "../shell/sharing.js";
 import { drawYear } from "./year.js";
@@ -66,20 +66,14 @@ function draw(collection, found) {
   const { minimum, minimum_block: least, accepted } = collection;
   const ofBlock = least > 1 ? `, of a block ${countText(least)}` : "";
   const earlier = accepted.length;
-  /** @type {[string, string | Node][]} */
-  const facts = [
+  fillPairs("proof", [
     ["certificate", verdict(certificate, refused)],
     ...(certificate ? factsOf(certificate) : []),
     ["mechanism", certificate?.mechanism ?? collection.mechanism],
     ["fingerprint", collection.fingerprint],
     ["nothing shown below", `${countText(minimum)} report${minimum === 1 ? "" : "s"}${ofBlock}`],
-    ...(earlier
-      ? [/** @type {[string, string]} */ (["earlier specs", `${earlier}, see below`])]
-      : []),
-  ];
-  element("proof").replaceChildren(
-    ...facts.map(([name, text]) => make("div", {}, make("dt", {}, name), make("dd", {}, text))),
-  );
+    earlier ? ["earlier specs", `${earlier}, see below`] : null,
+  ]);
   const command = `ldpstream certify ${collection.name}`;
   say(
     element("proof-note"),
@@ -108,27 +102,17 @@ function verdict(certificate, refused) {
     : make("strong", { className: "alarm" }, `fails: ${certificate.violation ?? "see its file"}`);
 }
 
-/** @param {Certificate} certificate @returns {[string, string][]} */
+/** @param {Certificate} certificate @returns {(string[] | null)[]} */
 function factsOf({ factor, largest_factor: largest, policy, proof, odds, information }) {
   return [
     [worstOf(policy), factor ?? "unbounded"],
-    ...(largest && isMetric(policy)
-      ? [
-          /** @type {[string, string]} */ ([
-            "worst factor of any two",
-            largest.includes("e") ? "no limit" : largest,
-          ]),
-        ]
-      : []),
-    ...odds.slice(-1).map(({ said }) => /** @type {[string, string]} */ (["beliefs", said])),
-    ...(information
-      ? [
-          /** @type {[string, string]} */ ([
-            "mutual information",
-            `${tickText(information.bits, "", 3)} bits a report`,
-          ]),
-        ]
-      : []),
+    largest && isMetric(policy)
+      ? ["worst factor of any two", largest.includes("e") ? "no limit" : largest]
+      : null,
+    ...odds.slice(-1).map(({ said }) => ["beliefs", said]),
+    information
+      ? ["mutual information", `${tickText(information.bits, "", 3)} bits a report`]
+      : null,
     ["checked", proof === "enumeration" ? "every pair and report" : "its construction"],
   ];
 }

@@ -12,13 +12,11 @@ const ALL = "all";
 const chosenSpan = ({ window }) =>
   offered(window.hop_ms).find(([name]) => name === chosen("last"))?.[0] ?? "";
 
-/** @param {number} hop_ms @returns {[string, string][]} */
+/** @param {number} hop_ms */
 const offered = (hop_ms) => [
   ["", durationText(NEWEST * hop_ms)],
   ...Object.entries(PERIODS).flatMap(([name, [length]]) =>
-    length > hop_ms && length !== NEWEST * hop_ms
-      ? [/** @type {[string, string]} */ ([name, durationText(length)])]
-      : [],
+    length > hop_ms && length !== NEWEST * hop_ms ? [[name, durationText(length)]] : [],
   ),
   [ALL, "all"],
 ];
@@ -29,7 +27,7 @@ const offered = (hop_ms) => [
  *
  * @param {Collection} collection
  * @param {WindowState[]} windows The newest, oldest first.
- * @returns {{open: boolean, options: [string, string][]}[]}
+ * @returns {{open: boolean, options: Options}[]}
  */
 export function spansOf(collection, windows) {
   const wanted = chosenSpan(collection);
@@ -44,12 +42,12 @@ export function spansOf(collection, windows) {
     const some = last.filter(({ final }) => final !== open);
     const shown = wanted ? all : some;
     if (shown.length === 0) return [];
-    /** @type {[string, string][]} */
+    /** @type {Options} */
     const options = open
-      ? [["start", shown[0].window.start]]
-      : [["end", shown[shown.length - 1].window.end]];
-    if (!wanted) options.push(["last", String(shown.length)]);
-    else if (back && !open) options.push(["start", new Date(from).toISOString()]);
+      ? { start: shown[0].window.start }
+      : { end: shown[shown.length - 1].window.end };
+    if (!wanted) options.last = shown.length;
+    else if (back && !open) options.start = new Date(from).toISOString();
     return [{ open, options }];
   });
 }

@@ -1,6 +1,6 @@
 // What a device with a ledger loses by one report, and by all in longer and longer times.
 
-import { element, make, say } from "../dom.js";
+import { element, fillPairs, make, say } from "../dom.js";
 import { durationText } from "../format.js";
 
 const MOST_PARTS = 48; // Above it parts are too narrow for gaps.
@@ -20,17 +20,14 @@ export function drawSpent({ privacy, window, accepted }) {
   const parts = limit === "spread" ? (spent[1]?.charges ?? 0) : 0;
   element("spent-bar").hidden = parts === 0;
   if (parts) drawBar(spent[0], spent[1]);
-  element("spent").replaceChildren(
-    ...spent
-      .slice(parts ? 2 : 0)
-      .map(({ over, loss, factor }) =>
-        make(
-          "div",
-          {},
-          make("dt", {}, over),
-          make("dd", {}, grouped(loss), make("small", {}, factorText(factor))),
-        ),
-      ),
+  const rest = spent.slice(parts ? 2 : 0);
+  fillPairs(
+    "spent",
+    rest.map(({ over, loss, factor }) => [
+      over,
+      grouped(loss),
+      make("small", {}, factorText(factor)),
+    ]),
   );
   say(
     element("spent-note"),

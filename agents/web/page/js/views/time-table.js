@@ -29,7 +29,7 @@ export function fillWindows({ collection, spots, series }) {
   const written = series.map((one) => one.points.map(writer(one)));
   say(element("windows-title"), `Table of these ${countText(spots.length)} windows`);
   fillTable(
-    /** @type {HTMLTableElement} */ (element("window-rows")),
+    "window-rows",
     [
       { title: `window (${zoneOf(collection.window.timezone)})`, kind: "name" },
       { title: "state" },

@@ -99,12 +99,12 @@ async function update(shown, current) {
 async function askAll(collection, window) {
   if (!window) return null;
   return ask(
-    estimatePath(collection.name, window.window, [
-      ["top", collection.values <= MOST_VALUES_LISTED ? "all" : "0"],
-      ["simultaneous", "true"],
-      ["method", methodFor(collection, window, chosen("method"))],
+    estimatePath(collection.name, window.window, {
+      top: collection.values <= MOST_VALUES_LISTED ? "all" : 0,
+      simultaneous: true,
+      method: methodFor(collection, window, chosen("method")),
       ...quantileOptions(collection),
-    ]),
+    }),
   );
 }
 
@@ -117,23 +117,13 @@ async function askAll(collection, window) {
  * @returns {Promise<SeriesAnswer[]>}
  */
 async function askSeries(collection, windows, values) {
-  const named = values.map(({ name }) => {
-    const text = Array.isArray(name) ? JSON.stringify(name) : String(name);
-    return /** @type {[string, string]} */ (["value", text]);
-  });
+  const value = values.map(({ name }) => (Array.isArray(name) ? JSON.stringify(name) : `${name}`));
   const answers = await Promise.all(
     spansOf(collection, windows).map(({ open, options }) => {
       const newest = windows.findLast(({ final }) => final !== open);
       const method = newest ? methodFor(collection, newest, chosen("method")) : collection.method;
-      return ask(
-        queryPath(collection.name, "series", [
-          ...options,
-          ["top", "0"],
-          ["published", "true"],
-          ["method", method],
-          ...named,
-        ]),
-      );
+      const asked = { ...options, top: 0, published: true, method, value };
+      return ask(queryPath(collection.name, "series", asked));
     }),
   );
   return answers.filter(({ points }) => points.start.length);

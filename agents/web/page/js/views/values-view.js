@@ -27,9 +27,6 @@ const MOST_FOUND = 1000; // Values that are listed.
 export const offersAreas = ({ mechanism, values }) =>
   mechanism !== "lip" && values <= MOST_VALUES_OF_AREAS;
 
-/** @param {string} id */
-const tableOf = (id) => /** @type {HTMLTableElement} */ (element(id));
-
 /** @type {View} */
 export const valuesView = {
   id: "values",
@@ -49,25 +46,21 @@ async function update({ collection, windows, window, compared, change, method },
   const field = /** @type {HTMLInputElement} */ (element("search"));
   field.hidden = merged || collection.values > MOST_SEARCHED;
   if (field !== document.activeElement) field.value = chosen("search");
-  /** @param {string} top @returns {[string, string][]} */
-  const asked = (top) => [
-    ["top", top],
-    ["simultaneous", "true"],
-    ["method", method],
-    ...quantileOptions(collection),
-  ];
+  const common = { simultaneous: true, method, ...quantileOptions(collection) };
   const searched = merged || collection.values > MOST_SEARCHED ? "" : chosen("search");
-  const own = asked(merged ? "0" : searched ? "all" : top);
-  if (merged) own.push(["areas", "true"]);
+  const own = merged ? { top: 0, areas: true } : { top: searched ? "all" : top };
   const newest = windows.findLast((one) => one.final);
+  /** @param {WindowState} one @param {Options} options */
+  const pathOf = (one, options) =>
+    estimatePath(collection.name, one.window, { ...options, ...common });
   /** @type {[Estimate, Estimate | null, ChangeAnswer | null, Estimate | null]} */
   const [estimate, then, answer, alone] = await Promise.all([
-    ask(estimatePath(collection.name, window.window, own)),
+    ask(pathOf(window, own)),
     compared && collection.values <= MOST_COMPARED
-      ? askKept(estimatePath(collection.name, compared.window, asked("all")))
+      ? askKept(pathOf(compared, { top: "all" }))
       : null,
     change,
-    window.period && newest ? ask(estimatePath(collection.name, newest.window, own)) : null,
+    window.period && newest ? ask(pathOf(newest, own)) : null,
   ]);
   if (current() && !estimate.withheld) draw(estimate, collection, then, answer, alone);
   return estimate;
@@ -107,7 +100,7 @@ function draw(estimate, collection, then, answer, alone) {
     boundsText(estimate, `for all ${all} together`) + gainText(estimate, alone),
   );
   say(element("forged-note"), forgeryText(estimate));
-  const table = tableOf("value-rows");
+  const table = "value-rows";
   const searched = chosen("search").toLowerCase();
   const rows = listed
     .map((entry) => ({ name: nameOf(entry), entry }))
@@ -117,17 +110,17 @@ function draw(estimate, collection, then, answer, alone) {
   const lines = !domain.ordered && collection.values <= MOST_VALUES_LISTED;
   if (areas) fillMerged(table, areas.entries, final);
   else fillEntries(table, "value", rows, final, changes, lines ? overTime : undefined);
-  for (const button of table.querySelectorAll("[data-sort]")) {
+  for (const button of element(table).querySelectorAll("[data-sort]")) {
     const mine = /** @type {HTMLElement} */ (button).dataset.sort === chosen("sort");
     button.setAttribute("aria-pressed", String(mine));
   }
   element("ranges").hidden = ranges.length === 0;
   const named = ranges.map((entry) => ({ name: entry.name, entry }));
-  fillEntries(tableOf("range-rows"), "range", named, final, changes);
+  fillEntries("range-rows", "range", named, final, changes);
   element("linear").hidden = linear.length === 0;
-  fillMeans(tableOf("linear-rows"), linear, final);
+  fillMeans("linear-rows", linear, final);
   element("quantiles").hidden = quantiles.length === 0;
-  fillQuantiles(tableOf("quantile-rows"), quantiles, domain);
+  fillQuantiles("quantile-rows", quantiles, domain);
   drawPriors(estimate);
 }
 
