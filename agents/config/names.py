@@ -4,8 +4,9 @@ import csv
 import io
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from operator import itemgetter
 from pathlib import Path
 from typing import Final
@@ -43,15 +44,15 @@ class Names:
     events: Path | None = None
 
     @property
-    def annotations(self) -> list[tuple[int, str]]:
+    def annotations(self) -> Sequence[tuple[int, str]]:
         """The events in the file now: epoch ms and text, oldest first; none if it is broken."""
         if self.events is None:
-            return []
+            return ()
         try:
             return _read_events("annotations", self.events)
         except ConfigError as error:
             log.warning("%s", error)
-            return []
+            return ()
 
 
 def read_names(path: str, table: CollectionTable, spec: CollectionSpec, *, base: Path) -> Names:
@@ -85,23 +86,29 @@ def read_names(path: str, table: CollectionTable, spec: CollectionSpec, *, base:
     )
 
 
-def _read_events(path: str, file: Path) -> list[tuple[int, str]]:
+def _read_events(path: str, file: Path) -> Sequence[tuple[int, str]]:
     """Return the rows `time,text` of a file, oldest first; times are epoch ms."""
     try:
         with file.open(encoding="utf-8", newline="") as opened:
             text = opened.read(_ANNOTATIONS_LENGTH + 1)
         if len(text) > _ANNOTATIONS_LENGTH:
             raise ConfigError(path, f"expected at most {_ANNOTATIONS_LENGTH} characters")
-        rows = [row for row in csv.reader(io.StringIO(text, newline="")) if row]
+        return _parse_events(path, file.name, text)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise ConfigError(path, f"expected a CSV file of events, time,text: {error}") from error
+
+
+@lru_cache(maxsize=64)
+def _parse_events(path: str, name: str, text: str) -> Sequence[tuple[int, str]]:
+    # Kept by its text: every description of a collection has its events, which seldom change.
+    rows = [row for row in csv.reader(io.StringIO(text, newline="")) if row]
     events: list[tuple[int, str]] = []
     for number, row in enumerate(rows, 1):
         try:
-            time, text = row
-            events.append((parse_time(time), text))
+            time, said = row
+            events.append((parse_time(time), said))
         except ValueError as error:
-            what = f"expected a time, RFC 3339, and a text in row {number} of {file.name}"
+            what = f"expected a time, RFC 3339, and a text in row {number} of {name}"
             raise ConfigError(path, what) from error
     return sorted(events, key=itemgetter(0))
 

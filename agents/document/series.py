@@ -15,7 +15,7 @@ from ldpstream.agents.config.collection import CollectionConfig
 from ldpstream.agents.config.query.options import EstimateOptions
 from ldpstream.agents.document.answers import CollectionStatus, WindowState
 from ldpstream.agents.document.build import of_span, window_fields
-from ldpstream.agents.document.entries import Part
+from ldpstream.agents.document.entries import AreaEstimate, Part
 from ldpstream.agents.document.estimates import (
     Basis,
     Entry,
@@ -55,6 +55,13 @@ class SeriesLine(Part):
     high: list[JsonValue]
 
 
+class StandingAreas(Part):
+    """The areas that stand out from their surroundings."""
+
+    count: int
+    largest: AreaEstimate | None = Field(description="The one with the largest share")
+
+
 class Series(Part):
     """A few numbers of one collection over time."""
 
@@ -77,6 +84,10 @@ class Series(Part):
     )
     change: ChangeDocument | None = Field(
         default=None, description="With status: from the final point before to the newest"
+    )
+    standing: StandingAreas | None = Field(
+        default=None,
+        description="With status: of the newest final window, of ordered values without queries",
     )
 
 

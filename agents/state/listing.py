@@ -65,6 +65,7 @@ def windows(
         for pane in incomplete_panes((replica,), first_pane, closed):
             n_late.setdefault(pane, (0, 0))
     gaps = [() if replica.head is None else replica.head.gaps for replica in replicas]
+    complete = not any(gaps)
     panes = sorted(n_late)
     head = replicas[0].head if replicas else None
     final, published = (NEVER, NEVER) if head is None else (head.final, head.published)
@@ -87,7 +88,9 @@ def windows(
                 sums_late[end] - sums_late[first],
                 final=number < final,
                 published=number < published,
-                lost=missing_messages(gaps, window_panes.start, window_panes.stop),
+                lost=NOTHING_LOST
+                if complete
+                else missing_messages(gaps, window_panes.start, window_panes.stop),
             )
         )
     return listed
@@ -97,14 +100,14 @@ def open_windows(context: Context, replicas: Sequence[Replica]) -> int | None:
     """Return how many windows with reports are not published; None while that is not known."""
     if any(replica.head is None for replica in replicas):
         return None
-    # What is published need not be listed: a week of short windows takes a while.
+    # What is published need not be counted: a week of short windows takes a while.
     head = replicas[0].head if replicas else None
-    first_pane = context.window.first_pane(NEVER if head is None else head.published)
+    published = NEVER if head is None else head.published
     try:
-        listed = windows(context, replicas, first_pane=first_pane)
+        panes = reports_by_pane(replicas, context.window.first_pane(published), -NEVER)
     except BehindError:
         return None
-    return sum(window.n > 0 and not window.published for window in listed)
+    return sum(1 for _ in windows_with(context.window, sorted(panes), first=published))
 
 
 def oldest_window(context: Context, replicas: Sequence[Replica], first: int) -> int | None:

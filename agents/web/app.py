@@ -27,6 +27,7 @@ from ldpstream.agents.web.requests import (
     METRICS,
     PIPELINE,
     Access,
+    accepts_gzip,
     add_headers,
     answer_request,
 )
@@ -99,10 +100,10 @@ def _static(asset: Asset, *, caching: str = "public, max-age=31536000, immutable
     async def static(request: web.Request) -> web.Response:
         if known_tags(request) & {asset.digest, "*"}:
             return web.Response(status=304, headers=headers)
-        accepts_gzip = "gzip" in request.headers.get("Accept-Encoding", "")
+        packed = accepts_gzip(request)
         return web.Response(
-            body=asset.gzip_body if accepts_gzip else asset.body,
-            headers={**headers, "Content-Encoding": "gzip"} if accepts_gzip else headers,
+            body=asset.gzip_body if packed else asset.body,
+            headers={**headers, "Content-Encoding": "gzip"} if packed else headers,
             content_type=asset.content_type,
             charset="utf-8",
         )

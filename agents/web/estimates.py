@@ -45,6 +45,7 @@ from ldpstream.agents.web.requests import (
     BODY_BYTES,
     METRICS,
     AnswerError,
+    accepts_gzip,
     read_time,
     readable_collection,
     requested_format,
@@ -282,28 +283,32 @@ def kept_windows(collection: WorkerCollection, *, last: int | None = None) -> li
     With `last`, at least so many of the newest that have counted reports, and one that is final,
     if there are: all windows of a week take a while to list.
     """
+    window = collection.context.window
+    panes = [] if last is None else sorted({p for r in collection.replicas for p in r.all_panes()})
+    # Each window has at most so many panes. Where none of these is final, more are listed.
+    wanted = 0 if last is None else (last + 1) * window.size_panes
+    while 0 < wanted < len(panes):
+        first_pane = window.first_pane(window.windows(panes[-wanted]).start)
+        kept = _windows_from(collection, first_pane)
+        if sum(info.n > 0 for info in kept) >= (last or 0) and any(info.final for info in kept):
+            return kept
+        wanted *= 8
+    return _windows_from(collection, NEVER)
+
+
+def _windows_from(collection: WorkerCollection, first_pane: int) -> list[WindowInfo]:
+    """Return the windows with reports that begin at a pane or later, if no part has expired."""
     context, replicas = collection.context, collection.replicas
-    window, first_pane = context.window, NEVER
-    if last is not None:
-        panes = sorted({pane for replica in replicas for pane in replica.all_panes()})
-        # Each window has at most so many panes, and of the first all are listed.
-        newest = panes[-(last + 1) * window.size_panes :]
-        first_pane = window.first_pane(window.windows(newest[0]).start) if newest else NEVER
-    kept_ms = window.start(first_kept(context, replicas))
+    kept_ms = context.window.start(first_kept(context, replicas))
     try:
         listed = windows(context, replicas, first_pane=first_pane)
     except BehindError as error:
         raise _being_read(collection) from error
-    kept = [
+    return [
         info
         for info in listed
-        if info.start_ms >= kept_ms
-        and (first_pane == NEVER or window.first_pane(info.number) >= first_pane)
+        if info.start_ms >= kept_ms and context.window.first_pane(info.number) >= first_pane
     ]
-    some = last is None or sum(info.n > 0 for info in kept) >= last
-    if first_pane == NEVER or (some and any(info.final for info in kept)):
-        return kept
-    return kept_windows(collection)
 
 
 def check_span(
@@ -390,6 +395,6 @@ def compressed(request: web.Request, body: bytes) -> web.Response:
     known = known_tags(request) & {tag, "*"}
     response = tagged(request, EncodedAnswer(tag, None if known else body), "json")
     response.headers["Vary"] = "Accept, Accept-Encoding"
-    if not known:
-        response.enable_compression()
+    if not known and accepts_gzip(request):
+        response.enable_compression(web.ContentCoding.gzip)
     return response

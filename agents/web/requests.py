@@ -43,6 +43,7 @@ _COMPRESSED_ELSEWHERE_BYTES: Final = 16 << 10
 _TOKEN_LENGTH: Final = 16
 """Least length of a token, so that it cannot be guessed."""
 _TOKEN: Final = re.compile(r"[!-~]+")
+_ZERO_WEIGHT: Final = re.compile(r"q=0(\.0*)?")
 _OWN_SITES: Final = frozenset({"same-origin", "none"})
 """`same-site` includes other ports of this machine, and other people's names in the same domain."""
 _HEADERS: Final = {
@@ -354,8 +355,19 @@ def answer_metrics(request: web.Request, metrics: ProcessMetrics) -> web.Respons
         headers={"Content-Type": content_type, "Vary": "Accept, Accept-Encoding"},
         zlib_executor_size=_COMPRESSED_ELSEWHERE_BYTES,
     )
-    answer.enable_compression()
+    if accepts_gzip(request):
+        answer.enable_compression(web.ContentCoding.gzip)
     return answer
+
+
+def accepts_gzip(request: web.Request) -> bool:
+    """Return whether the client takes gzip; a weight of 0 refuses it (RFC 9110, 12.5.3).
+
+    aiohttp looks for the name alone.
+    """
+    codings = request.headers.get("Accept-Encoding", "").lower().replace(" ", "").split(",")
+    weights = dict(coding.partition(";")[::2] for coding in codings)
+    return _ZERO_WEIGHT.fullmatch(weights.get("gzip", weights.get("*", "q=0"))) is None
 
 
 async def add_headers(request: web.Request, response: web.StreamResponse) -> None:

@@ -9,10 +9,11 @@
 
 import asyncio
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
+from operator import itemgetter
 from typing import Any, Final
 
 import numpy as np
@@ -22,10 +23,12 @@ from pydantic_core import from_json, to_json
 
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.config.query.capabilities import read_options
+from ldpstream.agents.config.query.options import EstimateOptions
 from ldpstream.agents.document.changes import ChangeOptions
 from ldpstream.agents.document.estimates import Entry
 from ldpstream.agents.document.series import SeriesQuery, series_fields
 from ldpstream.agents.engine.facade import WorkerCollection
+from ldpstream.agents.state.listing import WindowInfo
 from ldpstream.agents.web.changes import ChangeJob
 from ldpstream.agents.web.computation import (
     QUEUES,
@@ -39,6 +42,7 @@ from ldpstream.agents.web.estimates import (
     CELLS_LIMIT,
     LIKELIHOOD_LIMIT,
     QUANTILE_VALUES_LIMIT,
+    VALUES_LIMIT,
     check_size,
     compressed,
     is_final,
@@ -55,6 +59,7 @@ from ldpstream.agents.web.requests import (
     read_time,
     readable_collection,
 )
+from ldpstream.agents.web.worker_process import Work
 from ldpstream.estimators.bounds.options import BY_LIKELIHOOD
 from ldpstream.mechanisms.base.errors import QueryError
 from ldpstream.mechanisms.base.times import parse_time
@@ -149,7 +154,7 @@ async def _series(request: web.Request, collection: WorkerCollection) -> Mapping
         windows, groups = _groups(request.query, collection, number, last)
         if top:
             query = await _with_largest(collection, query, top, [span for span, _ in groups])
-        keys = [_key(config, query, *group) for group in groups]
+        keys = [_key(collection, query, *group) for group in groups]
         known = [finals.answer(key, lambda: None) for key in keys]
         makes = [
             take_span(collection, span, query.options)
@@ -183,13 +188,41 @@ async def _status(
         change = await _change(request, collection, query, points)
     except AnswerError:  # As of spans that expire meanwhile: there are numbers all the same.
         change = None
+    try:
+        standing = await _standing(request, collection, query, newest)
+    except AnswerError:
+        standing = None
     return {
         "status": describe_status(collection),
         "windows": [
             describe_window(collection.context.window, info) for info in (*newest, *oldest)
         ],
         "change": change,
+        "standing": standing,
     }
+
+
+async def _standing(
+    request: web.Request,
+    collection: WorkerCollection,
+    query: SeriesQuery,
+    newest: Sequence[WindowInfo],
+) -> Any:
+    """Return which areas of ordered values stand out in a final window, if there are no queries."""
+    about = collection.config.attributes.get(query.options.attribute or "", collection.config)
+    domain = about.spec.domain.estimated
+    queries = query.count > len(query.values)
+    if not newest or queries or not domain.ordered or domain.size > VALUES_LIMIT:
+        return None
+    options = replace(query.options, top=0, areas=True)
+    spans = [(info.start_ms, info.end_ms) for info in newest]
+    document = await _computed(request, collection, options, spans, lambda job: job)
+    if document["withheld"]:
+        return None
+    entries = document["areas"]["entries"]
+    named = [area for area in entries if area["inside"] is not None and area["share"] is not None]
+    largest = max(named, key=itemgetter("share"), default=None)
+    return {"count": len(named), "largest": largest}
 
 
 async def _change(
@@ -204,22 +237,32 @@ async def _change(
     before = [span for span in spans if span[1] <= spans[-1][0]]
     if not before:
         return None
-    config, queues = collection.config, request.app[QUEUES]
+    config = collection.config
     about = config.attributes.get(query.options.attribute or "", config)
     every = about.spec.domain.estimated.size <= _CHANGES_LISTED
     options = replace(query.options, top=None if every else 0, estimand="population")
+
+    def change(then: Job, now: Job) -> ChangeJob:
+        return ChangeJob(before=then, after=now, options=ChangeOptions(estimate=options))
+
+    return await _computed(request, collection, options, (before[-1], spans[-1]), change)
+
+
+async def _computed(
+    request: web.Request,
+    collection: WorkerCollection,
+    options: EstimateOptions,
+    spans: Sequence[tuple[int, int]],
+    join: Callable[..., Work],
+) -> Any:
+    """Return what a job says that is made of those of spans, in one turn."""
+    config, queues = collection.config, request.app[QUEUES]
     published_bytes = await queues.published_bytes(config)
-    cost_bytes = 2 * answer_bytes(config.spec, options)
+    cost_bytes = len(spans) * answer_bytes(config.spec, options)
     check_cost(cost_bytes, published_bytes, options)
     async with queues.turn(cost_bytes, published_bytes) as compute:
-        makes = [take_span(collection, span, options) for span in (before[-1], spans[-1])]
-        answer = await compute(
-            config,
-            lambda: ChangeJob(
-                before=makes[0](), after=makes[1](), options=ChangeOptions(estimate=options)
-            ),
-            frozenset(),
-        )
+        makes = [take_span(collection, span, options) for span in spans]
+        answer = await compute(config, lambda: join(*(make() for make in makes)), frozenset())
     return from_json(answer.body or b"null")
 
 
@@ -363,7 +406,12 @@ async def _with_largest(
     return query
 
 
-def _key(config: CollectionConfig, query: SeriesQuery, span: tuple[int, int], n: int) -> str:
-    """Return the key of a point; n tells states apart if the collection is counted again."""
-    settings = config.name, config.spec.fingerprint, config.window.identity, query, span, n
+def _key(collection: WorkerCollection, query: SeriesQuery, span: tuple[int, int], n: int) -> str:
+    """Return the key of a point; epoch and n tell states apart if the collection is counted again.
+
+    Whoever loads a partition's state draws a random epoch (`ldpstream.agents.state.records`).
+    """
+    config, head = collection.config, collection.replicas[0].head
+    epoch = None if head is None else head.epoch
+    settings = config.name, config.spec.fingerprint, config.window.identity, query, span, n, epoch
     return hashlib.blake2b(repr(settings).encode(), digest_size=16).hexdigest()

@@ -189,8 +189,8 @@ async def test_of_several_collections_the_page_opens_on_all_and_leads_to_each(
     await page.goto(url)
     await drawn(page, "overview")
     await page.wait_for_timeout(500)
-    # The page, its collections, their series, the areas of the one grid without ranges, events.
-    assert len(asked) == 5, "\n".join(asked)
+    # The page, its collections, their series, and events.
+    assert len(asked) == 4, "\n".join(asked)
     box = await page.locator("#overview-rows strong").first.bounding_box()
     assert box is not None
     assert box["y"] + box["height"] <= 200, "a number on top of a phone"

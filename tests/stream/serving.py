@@ -1,5 +1,6 @@
 """A pipeline without a broker: real replicas and real partitions over changelogs held in lists."""
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +25,7 @@ from tests.seeded import SeededEntropy
 
 START_MS = 1_795_255_200_000  # 2026-11-21T10:00:00Z
 MINUTE_MS = 60_000
+_EPOCHS = itertools.count(1)  # No two are the same, as of random ones.
 
 CITY: dict[str, Any] = {
     "mechanism": "block-hadamard",
@@ -180,8 +182,8 @@ def _load(context: Context, partition: int, replicas: Sequence[Replica]) -> Part
         # A partition waits until the head of partition 0 includes it; here it starts at once.
         head = replicas[partition].head
         assert head is not None
-        return Partition(context, replicas[partition], head, epoch=partition + 1)
-    part = Partition.load(context, partition, replicas, epoch=partition + 1)
+        return Partition(context, replicas[partition], head, epoch=next(_EPOCHS))
+    part = Partition.load(context, partition, replicas, epoch=next(_EPOCHS))
     assert part is not None
     return part
 

@@ -146,6 +146,7 @@ type SeriesAnswer = {
   status?: Status;
   windows?: WindowState[]; // The newest final one, and the oldest open one.
   change?: ChangeAnswer | null;
+  standing?: { count: number; largest: AreaEntry | null } | null;
 };
 
 type Domain = Names & {

@@ -59,6 +59,26 @@ def modules() -> set[str]:
     }
 
 
+@pytest.mark.parametrize(
+    ("accepted", "packed"),
+    [
+        ("gzip;q=0", False),
+        ("br, gzip; q=0.000", False),
+        ("gzip;q=0, *", False),
+        ("*;q=0", False),
+        ("br", False),
+        ("", False),
+        ("GZIP;q=0.5", True),
+        ("br, *", True),
+    ],
+)
+async def test_what_a_client_refuses_is_not_sent_packed(accepted: str, packed: bool) -> None:
+    async with TestClient(TestServer(build_http(serve_collections({"city": CITY})))) as client:
+        for path in ("/", "/api/series", "/metrics"):
+            answer = await client.get(path, headers={"Accept-Encoding": accepted})
+            assert ("Content-Encoding" in answer.headers) is packed, path
+
+
 async def test_the_page_and_all_that_it_loads_are_served_packed_and_kept_by_content() -> None:
     async with TestClient(TestServer(build_http(serve_collections({"city": CITY})))) as client:
         types = {}

@@ -3,9 +3,11 @@
 from typing import Any
 
 import pytest
+from aiohttp.test_utils import TestClient, TestServer
 
 from ldpstream.agents.document import series as computing
 from ldpstream.agents.document.series import Series, SeriesList
+from ldpstream.agents.web import build_http
 from ldpstream.agents.web.description import describe_status
 from ldpstream.agents.web.estimates import kept_windows
 from ldpstream.mechanisms.base.times import format_time
@@ -131,6 +133,20 @@ async def test_finals_are_computed_once(client: Client, monkeypatch: pytest.Monk
     assert computed == [minute(number) for number in range(WINDOWS - 5, WINDOWS)]
 
 
+async def test_a_collection_that_is_counted_again_is_computed_again(
+    client: Client, pipeline: Pipeline
+) -> None:
+    before = await ask(client, PATH)
+    again = serve_collections({"modes": MODES}).collections["modes"]
+    for number in range(WINDOWS):
+        again.report(0, ["tram"] * 200, times_ms=[minute(number)] * 200, seed=number)
+    again.close(minute(WINDOWS - 5))
+    pipeline.collections = {**pipeline.collections, "modes": again}
+    after = await ask(client, PATH)
+    assert after["points"] == before["points"]
+    assert after["lines"][0]["estimate"][0] != before["lines"][0]["estimate"][0]
+
+
 async def test_late_windows_and_new_finals_are_told(client: Client, pipeline: Pipeline) -> None:
     await ask(client, PATH)
     modes = pipeline.collections["modes"]
@@ -226,6 +242,30 @@ async def test_the_status_says_what_a_home_page_needs(client: Client) -> None:
     assert {name: line[name][at] for name in columns} == {
         name: half[column] for name, column in columns.items()
     }
+
+
+async def test_the_status_says_what_stands_out_of_a_grid_without_queries() -> None:
+    grid = {**MODES, "domain": {"grid": [8, 8]}, "publish": {}}
+    ranges = {**grid, "publish": {"ranges": {"corner": [[0, 1], [0, 1]]}}}
+    made = serve_collections({"grid": grid, "ranges": ranges})
+    for served in made.collections.values():
+        labels = [[1, 1]] * 3000 + [[6, 2]] * 1000
+        served.report(0, labels, times_ms=[minute(0)] * 4000)
+        served.close(minute(1))
+    async with TestClient(TestServer(build_http(made))) as client:
+        answer = await ask(client, "/api/series?status=true&published=true&last=12")
+        SeriesList.model_validate(answer)
+        series = {one["collection"]: one["standing"] for one in answer["series"]}
+        span = f"start={format_time(minute(0))}&end={format_time(minute(1))}"
+        path = f"/api/collections/grid/estimate?{span}&top=0&areas=true"
+        entries = (await ask(client, path))["areas"]["entries"]
+    named = [area for area in entries if area["inside"] is not None]
+    assert series["ranges"] is None
+    assert series["grid"] == {
+        "count": len(named),
+        "largest": max(named, key=lambda area: area["share"]),
+    }
+    assert named
 
 
 async def test_published_values_are_bounded_with_all_others(client: Client) -> None:

@@ -1,6 +1,5 @@
 // The headline number of a collection, its course, and what has changed.
 
-import { ask, estimatePath } from "../api.js";
 import { named } from "../attributes.js";
 import {
   decimalsFor,
@@ -14,24 +13,20 @@ import { seriesOf, seriesTitle } from "../series.js";
 import { changesIn } from "./changes.js";
 import { standingText } from "./merged.js";
 
-const MOST_OF_AREAS = 100_000; // Values: with more, there are no areas.
 const NOTHING = { said: "", bounds: "" };
 const KINDS = ["quantile", "range", "value", "linear"];
-
-/** @type {Map<string, {key: string, areas: Estimate["areas"]}>} Of newest finals, by collection. */
-const areasSaid = new Map();
 
 /**
  * The headline number: the median, a range, the leading label or a mean; of a grid, its areas.
  *
  * @param {Collection} collection
  * @param {SeriesAnswer} answer
- * @returns {Promise<First>}
+ * @returns {First}
  */
-export async function firstOf(collection, answer) {
-  const { attribute, points, lines, change, windows = [] } = answer;
+export function firstOf(collection, answer) {
+  const { attribute, points, lines, change, standing } = answer;
   const about = collection.attributes?.find(({ name }) => name === attribute);
-  const { domain, values } = named(about ?? collection);
+  const { domain } = named(about ?? collection);
   // The largest cell or bin of an ordered domain is the one with the most noise.
   const told = lines.filter(({ kind }) => !(domain.ordered && kind === "value"));
   const line =
@@ -43,15 +38,8 @@ export async function firstOf(collection, answer) {
   const last = points.final.lastIndexOf(true);
   if (last < 0 || points.withheld[last]) return first;
   if (!line) {
-    const [newest] = windows;
-    if (!domain.ordered || values > MOST_OF_AREAS || !newest?.final) return first;
-    const path = estimatePath(collection.name, newest.window, { top: 0, areas: true });
-    // n tells states apart: after `ldpstream reset` the same span has other reports.
-    const key = `${collection.fingerprint} ${newest.n} ${path}`;
-    const known = areasSaid.get(collection.name);
-    const { areas } = known?.key === key ? known : await ask(path);
-    areasSaid.set(collection.name, { key, areas });
-    return { ...first, newest: { said: areas ? standingText(areas.entries) : "", bounds: "" } };
+    const said = standing ? standingText(standing.count, standing.largest) : "";
+    return { ...first, newest: { said, bounds: "" } };
   }
   const { kind, name } = line;
   const series = seriesOf([answer], domain)[lines.indexOf(line)];

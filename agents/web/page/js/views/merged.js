@@ -4,16 +4,21 @@ import { boundedCells, boundedColumns, scaleOf, scaleTicks } from "../bars.js";
 import { areaText, countText, decimalsFor, percentText } from "../format.js";
 import { fillTable, number } from "../table.js";
 
-/** @param {AreaEntry[]} areas What they say first. */
-export function standingText(areas) {
+/** @param {AreaEntry[]} areas Returns what they say first. */
+export function mergedText(areas) {
   const named = areas.filter(({ inside }) => inside !== null);
   const [first] = [...named].sort((a, b) => (b.share ?? 0) - (a.share ?? 0));
+  return standingText(named.length, first ?? null);
+}
+
+/** @param {number} named How many areas stand out. @param {AreaEntry | null} first The largest. */
+export function standingText(named, first) {
   if (!first) return "No area stands out from an even share of the whole.";
   const decimals = decimalsFor([first]);
   const [share, low, high] = [first.share, first.low, first.high].map((one) =>
     percentText(one, decimals),
   );
-  const count = named.length === 1 ? "One area stands" : `${countText(named.length)} areas stand`;
+  const count = named === 1 ? "One area stands" : `${countText(named)} areas stand`;
   return `${count} out: ${areaText(first)} has ${share} (${low} to ${high}).`;
 }
 

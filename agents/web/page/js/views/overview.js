@@ -35,7 +35,7 @@ export async function drawOverview(collections, current) {
         const answer = elsewhere.includes(name) ? await ask(path) : answers.get(name);
         const { status, windows = [] } = answer ?? {};
         if (!answer || !status) return unknown(collection, problems[name] ?? "it is not answered");
-        return { collection, windows, status, first: await firstOf(collection, answer) };
+        return { collection, windows, status, first: firstOf(collection, answer) };
       } catch (error) {
         return unknown(collection, /** @type {Error} */ (error).message);
       }

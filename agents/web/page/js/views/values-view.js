@@ -10,7 +10,7 @@ import { countText, labelText, tickText } from "../format.js";
 import { drawPriors } from "../priors.js";
 import { MOST_VALUES_LISTED, quantileOptions } from "../series.js";
 import { saidOf } from "./first.js";
-import { fillMerged, standingText } from "./merged.js";
+import { fillMerged, mergedText } from "./merged.js";
 
 const AREAS = "areas"; // In place of a number of values.
 const MOST_VALUES_OF_AREAS = 100_000;
@@ -92,7 +92,7 @@ function draw(estimate, collection, then, answer, alone) {
   const first = median.said ? `${median.said} (${median.bounds}).` : leaderText(listed, collection);
   say(
     element("values-sum"),
-    areas ? standingText(areas.entries) : [first, changedText(answer, told)].join(" ").trim(),
+    areas ? mergedText(areas.entries) : [first, changedText(answer, told)].join(" ").trim(),
   );
   const all = areas ? `${countText(areas.family)} areas that could have been shown` : "values";
   say(
