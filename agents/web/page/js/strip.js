@@ -2,7 +2,6 @@
 // a long period are drawn in groups, twice as far as it reaches.
 // For screen readers, the list of windows says the same, and its buttons reach every window.
 
-import { annotationsIn, listAnnotations } from "./annotations.js";
 import { ask, queryPath } from "./api.js";
 import { element, make, say } from "./dom.js";
 import { clockText, countText, zonedSpanText } from "./format.js";
@@ -83,4 +82,22 @@ export async function drawStrip(shown, current) {
   );
   say(element("strip-last"), some.length > 1 ? clockText(last) : "");
   element("strip-part").hidden = false;
+}
+
+/** @typedef {{time: string, text: string}} Annotation */
+
+/** @param {Collection} collection @param {Span} span @returns {Annotation[]} */
+const annotationsIn = ({ annotations = [] }, { start, end }) =>
+  annotations.filter(
+    ({ time }) => Date.parse(start) <= Date.parse(time) && Date.parse(time) < Date.parse(end),
+  );
+
+/** @param {Annotation[]} annotations As a list, which also screen readers have. */
+function listAnnotations(annotations) {
+  const list = element("annotations");
+  list.hidden = annotations.length === 0;
+  const items = annotations.map(({ time, text }) =>
+    make("li", {}, make("span", {}, `◆ ${clockText(time)}`), ` ${text}`),
+  );
+  list.replaceChildren(...items);
 }

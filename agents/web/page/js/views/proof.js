@@ -4,7 +4,6 @@ import { AnswerError, ask, collectionPath } from "../api.js";
 import { element, fillPairs, make, say } from "../dom.js";
 import { countText, tickText } from "../format.js";
 import { save } from "../shell/sharing.js";
-import { drawYear } from "./year.js";
 
 /** @typedef {{certificate?: Certificate, refused?: string, at: number}} Known */
 
@@ -143,4 +142,20 @@ function worstOf({ kind, metric, values, attributes }) {
   const [only] = said;
   if (kind === "metric" || said.size > 1) return "worst factor listed";
   return only ?? "worst factor found";
+}
+
+/** @param {YearInWords | undefined} year Of the certificate; undefined while there is none. */
+function drawYear(year) {
+  element("year").hidden = !year;
+  if (!year) return;
+  say(element("year-title"), year.title);
+  say(element("year-about"), year.about);
+  const { readers, disclosed, unprotected } = year;
+  fillPairs("year-readers", [
+    ...readers.map(({ who, said }) => [who, said]),
+    ["In the clear with each report", `${disclosed.join("; ")}.`],
+    unprotected ? ["Not protected", `${unprotected}.`] : null,
+  ]);
+  say(element("year-limits"), year.limits);
+  element("print-year").onclick = () => window.print();
 }
