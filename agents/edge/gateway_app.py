@@ -202,11 +202,11 @@ async def _upload_directly(
         return None
     allowed = _allowed(services.origins, request) or ""
     vary = ANY_ORIGIN not in services.origins
-    return SentResponse(_acknowledgement(answer.reports, allowed, int(time.time()), vary=vary))
+    return _acknowledgement(answer.reports, allowed, int(time.time()), vary=vary)
 
 
 @lru_cache(maxsize=64)
-def _acknowledgement(reports: int, allowed: str, seconds: int, *, vary: bool) -> bytes:
+def _acknowledgement(reports: int, allowed: str, seconds: int, *, vary: bool) -> SentResponse:
     """Return the answer to an accepted upload, as the application would write it."""
     body = json.dumps({"accepted": reports})
     headers = {
@@ -218,7 +218,7 @@ def _acknowledgement(reports: int, allowed: str, seconds: int, *, vary: bool) ->
         **({"Vary": "Origin"} if vary else {}),
     }
     lines = ("HTTP/1.1 200 OK", *(f"{name}: {value}" for name, value in headers.items()))
-    return ("\r\n".join(lines) + f"\r\n\r\n{body}").encode()
+    return SentResponse(("\r\n".join(lines) + f"\r\n\r\n{body}").encode())
 
 
 async def _answer(request: web.BaseRequest, services: GatewayServices, name: str) -> Accepted:

@@ -10,9 +10,8 @@ import os
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 _FORMAT: Final = 1
 _MINUTE_MS: Final = 60_000
@@ -32,8 +31,7 @@ class UploadKeysError(RuntimeError):
     """The file cannot be used; the message names it and says why."""
 
 
-@dataclass(frozen=True)
-class Upload:
+class Upload(NamedTuple):
     """An accepted upload: its key, the digest of its bytes, its number of reports."""
 
     key: bytes
@@ -107,7 +105,7 @@ class UploadKeys:
             sqlite3.Error: if it cannot be written; then none is stored.
         """
         minute = now_ms // _MINUTE_MS
-        rows = [(upload.key, upload.digest, upload.reports, minute) for upload in uploads]
+        rows = [(*upload, minute) for upload in uploads]
         for upload in uploads:
             self._increment(upload.key)
         dropped: list[tuple[bytes]] = []

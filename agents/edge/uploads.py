@@ -8,8 +8,7 @@ import sqlite3
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 import numpy as np
 from aiokafka.errors import KafkaError
@@ -19,11 +18,13 @@ from ldpstream.agents.config import CollectionConfig, GatewayConfig
 from ldpstream.agents.edge.sender import Sender
 from ldpstream.agents.edge.shuffle import Shuffler
 from ldpstream.agents.edge.upload_batch import PendingUpload, UploadBatch, decode_uploads
-from ldpstream.agents.edge.upload_check import UploadRefusedError, check_head
+from ldpstream.agents.edge.upload_check import UploadHead, UploadRefusedError, check_head
 from ldpstream.agents.edge.upload_keys import Upload, UploadKeys
 from ldpstream.agents.web.request_bodies import Bodies
+from ldpstream.mechanisms.wire.frame import HEAD_BYTES, RUN_BYTES
 
 _DIGEST_BYTES: Final = 16
+_MOST_HEADS: Final = 1024
 
 FULL: Final = "too many uploads wait for the broker"
 _NO_ANSWER: Final = "the broker does not acknowledge: repeat the same bytes with the same key"
@@ -31,8 +32,7 @@ _NO_ANSWER: Final = "the broker does not acknowledge: repeat the same bytes with
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class Accepted:
+class Accepted(NamedTuple):
     """The answer: the number of reports, and whether they had been accepted before."""
 
     reports: int
@@ -76,6 +76,8 @@ class Uploads:
         self._deadlines: deque[tuple[float, asyncio.Future[None]]] = deque()
         """When requests stop waiting, in this order, since all have the same patience."""
         self._expiry: asyncio.TimerHandle | None = None
+        self._heads: dict[tuple[str, int, bytes], UploadHead] = {}
+        """Good heads of one run, by collection, length of the body, and their bytes."""
         self._bytes = 0
         self.bodies = Bodies(self.room_bytes)
         self._disk = ThreadPoolExecutor(1, thread_name_prefix="remembered")
@@ -139,7 +141,7 @@ class Uploads:
         _check_digest(pending.upload.digest, digest)
         await self._patiently(pending)
         error = pending.error
-        if not pending.done or isinstance(error, KafkaError | asyncio.CancelledError):
+        if not pending.done or isinstance(error, (KafkaError, asyncio.CancelledError)):
             raise UploadRefusedError(503, "unavailable", _NO_ANSWER) from error
         if error is not None:
             raise error
@@ -187,7 +189,7 @@ class Uploads:
             raise UploadRefusedError(429, "full", FULL)
         if len(body) > self.room_bytes():
             raise UploadRefusedError(429, "full", FULL)
-        head = check_head(self._collections[collection], body)
+        head = self._check_head(collection, body)
         if not self._reach(head.config.topics.source):
             raise UploadRefusedError(
                 503, "unavailable", "the collection's topic does not exist as configured"
@@ -202,6 +204,18 @@ class Uploads:
         self._pending[key] = pending
         self._bytes += pending.size
         return pending
+
+    def _check_head(self, collection: str, body: bytes) -> UploadHead:
+        # Uploads of one minute and one number of reports mostly have the same head.
+        beginning = (collection, len(body), body[: HEAD_BYTES + RUN_BYTES])
+        head = self._heads.get(beginning)
+        if head is None:
+            head = check_head(self._collections[collection], body)
+            if len(head.counts) == 1:
+                if len(self._heads) >= _MOST_HEADS:
+                    self._heads.clear()
+                self._heads[beginning] = head
+        return head
 
     def _make_batcher(self, collection: CollectionConfig, sender: Sender) -> UploadBatch | Shuffler:
         producer = sender.sharing(collection.spec)

@@ -9,6 +9,7 @@ a new connection gets one of a few reserved places, on which only probes are ans
 
 import asyncio
 import enum
+import time
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -118,7 +119,7 @@ def unread_bytes(connection: Connection) -> int:
 
 def loop_time() -> float:
     """Return the event loop's time in seconds."""
-    return asyncio.get_running_loop().time()
+    return time.monotonic()
 
 
 class ConnectionLimiter:
@@ -202,7 +203,7 @@ class ConnectionLimiter:
         if not connection.heard:
             connection.heard = True
             connection.deadline = loop_time() + HEADER_SECONDS
-        arrived = connection.tail + data
+        arrived = connection.tail + data if connection.tail else data
         if END_OF_HEADERS in arrived:
             connection.header_bytes = -1
             if connection in connection.peer.yielding:
@@ -303,8 +304,7 @@ class ConnectionLimiter:
                     return False
         PEER.set(peer.name)
         connection.requests += 1
-        self._leave(connection)
-        self._join(connection, peer)
+        self._move(connection, peer)
         if request.content.is_eof():
             connection.phase, connection.deadline = Phase.ANSWERING, _NEVER
             return True
@@ -324,8 +324,7 @@ class ConnectionLimiter:
         """Make a connection wait for its next request, or for its reader."""
         if connection not in self._open:
             return
-        self._leave(connection)
-        self._join(connection, connection.home)
+        self._move(connection, connection.home)
         if not connection.reserve:
             connection.home = connection.peer
             connection.home.yielding[connection] = None
@@ -336,8 +335,12 @@ class ConnectionLimiter:
             connection.paused = False
             connection.transport.resume_reading()
 
-    def _join(self, connection: Connection, peer: Peer) -> None:
-        if not connection.reserve:
+    def _move(self, connection: Connection, peer: Peer) -> None:
+        """Count a connection for a peer, of which it does not yield."""
+        if connection.peer is peer:
+            peer.yielding.pop(connection, None)
+        elif not connection.reserve:
+            self._leave(connection)
             connection.peer = self._peers.setdefault(peer.name, peer)
             connection.peer.open += 1
 
