@@ -4,6 +4,7 @@ import re
 from calendar import monthrange
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -151,22 +152,40 @@ def parse_times(texts: NDArray[np.uint8]) -> NDArray[np.int64] | None:
 
 
 def format_times(times_ms: NDArray[np.int64]) -> NDArray[np.uint8]:
-    """Return the characters of `format_time` for n times, uint8 `(n, 24)`; zeros fill short ones.
+    """Return the characters of `format_time` for n times, uint8 `(n, 20)`, or `(n, 24)`.
 
-    The times must be within the years 1 to 9999.
+    The longer form is that of times that are not all whole seconds; zeros fill those that are. The
+    times must be within the years 1 to 9999.
     """
-    days, which = np.unique(times_ms // _DAY_MS, return_inverse=True)
+    seconds, thousandths = np.divmod(times_ms, 1000)
+    days, seconds = np.divmod(seconds, _DAY_MS // 1000)
+    first, last = int(days.min()), int(days.max())
+    if last - first < len(days):
+        days, which = np.arange(first, last + 1), days - first
+    else:
+        days, which = np.unique(days, return_inverse=True)
     dates = np.datetime_as_string(days.astype("datetime64[D]")).astype("S10").view(np.uint8)
     rows = np.tile(_FORM, (len(times_ms), 1))
     rows[:, :10] = dates.reshape(-1, 10)[which]
-    seconds, thousandths = np.divmod(times_ms % _DAY_MS, 1000)
-    for place, number in ((11, seconds // 3600), (14, seconds // 60 % 60), (17, seconds % 60)):
-        rows[:, place : place + 2] = _PAIRS[number]
+    rows[:, 11:19] = _clock()[seconds]
+    if not thousandths.any():
+        rows[:, 19] = _FORM[-1]
+        return rows[:, :20]
     rows[:, 20] = _ZERO + thousandths // 100
     rows[:, 21:23] = _PAIRS[thousandths % 100]
     whole = thousandths == 0
     rows[whole, 19] = _FORM[-1]
     rows[whole, 20:] = 0
+    return rows
+
+
+@lru_cache(maxsize=1)
+def _clock() -> NDArray[np.uint8]:
+    """Return `hh:mm:ss` of each second of a day, `(86400, 8)`."""
+    seconds = np.arange(_DAY_MS // 1000)
+    rows = np.tile(_FORM[11:19], (len(seconds), 1))
+    for place, number in ((0, seconds // 3600), (3, seconds // 60 % 60), (6, seconds % 60)):
+        rows[:, place : place + 2] = _PAIRS[number]
     return rows
 
 

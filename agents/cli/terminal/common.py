@@ -19,8 +19,8 @@ from ldpstream.mechanisms.base.texts import count as count
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _SHARD_VARIABLE: Final = "LDPSTREAM_SHARD"
-CHUNK: Final = 100_000
-"""Lines that are read and processed at once."""
+CHUNK: Final = 20_000
+"""Lines that are read and processed at once: so many that the processor's cache holds them."""
 
 
 def collect_rarely() -> None:
@@ -29,7 +29,7 @@ def collect_rarely() -> None:
     Otherwise all rows of a chunk would be looked at again and again.
     """
     gc.freeze()
-    gc.set_threshold(CHUNK)
+    gc.set_threshold(10 * CHUNK)
 
 
 def config_option(command: Command) -> Command:

@@ -56,7 +56,8 @@ def write_reports(spec: CollectionSpec, reports: Reports, times_ms: Integers | N
     rows = np.hstack(
         [np.broadcast_to(column, (len(encoded), column.shape[1])) for column in columns]
     )
-    return rows.tobytes().replace(b"\0", b"")
+    lines = rows.tobytes()
+    return lines.replace(b"\0", b"") if b"\0" in lines else lines
 
 
 def write_table(
