@@ -14,8 +14,9 @@ import pytest
 from aiokafka import TopicPartition
 from benchmarks.resilience.quiet import run
 
+from tests.broker.conftest import on_kafka
 from tests.broker.trouble.test_clocks import set_clock, shifted
-from tests.brokers import broker, skip_without_kafka
+from tests.brokers import Broker
 from tests.configuring import collection
 from tests.lab import Lab
 from tests.ops.monitoring import prometheus, skip_without_prometheus
@@ -51,50 +52,49 @@ async def send_on(lab: Lab, stop: asyncio.Event) -> None:
         await asyncio.sleep(0.1)
 
 
-async def test_deleted_records_and_a_wrong_clock_alert(tmp_path: Path):
+@on_kafka
+async def test_deleted_records_and_a_wrong_clock_alert(running: Broker, tmp_path: Path):
     skip_without_prometheus()
-    skip_without_kafka()
     token, clock, stop = tmp_path / "read-token", tmp_path / "clock", asyncio.Event()
     token.write_text("")
     environment = shifted(clock, "+0")
-    with broker("kafka") as running:
-        trips = collection(partitions=2, window='grace = "10s", retention = "1h"', extra="")
-        lab = Lab(running, tmp_path, collections={"trips": trips, "short": SHORT})
-        short = lab.of("short").collection
-        # No document is as short as that.
-        await lab.create(short.topics.estimates, partitions=1, configs={"max.message.bytes": "100"})
-        with lab.worker() as away:
-            await send(lab, partition=0, n=3)
-            await eventually(lambda: away.metrics("ldpstream_reports_total", result="counted") > 0)
-            assert away.terminate() == 0
-        await send(lab, partition=0, n=5)
-        now_ms = np.full(9, time.time_ns() // 1_000_000)
-        async with lab.producer() as producer:
-            frame = short.spec.frame(np.zeros(9, dtype=np.int64), times_ms=now_ms)
-            await producer.send_and_wait(short.topics.source, frame, partition=0)
-        await lab.delete_before(TopicPartition(lab.collection.topics.source, 0), 8)
-        with lab.worker(environment=environment) as stepping, lab.worker() as right:
-            sending = asyncio.create_task(send_on(lab, stop))
-            addresses = [one.url.removeprefix("http://") for one in (stepping, right)]
-            targets = {"ldpstream": addresses}
-            try:
-                with prometheus(tmp_path, targets=targets, token=token, holds=HURRY) as server:
-                    before = {
-                        ("LdpstreamLostOffsets", "trips"),
-                        ("LdpstreamFinalOverdue", "short"),
-                        ("LdpstreamProblem", "short"),
-                    }
-                    await eventually(lambda: server.alerts() == before)
-                    set_clock(clock, "-2h")
-                    # The collection has a problem on that worker alone, and is ready on the other.
-                    wrong = ("LdpstreamClockWrong", addresses[0])
-                    problem = ("LdpstreamProblem", "trips")
-                    await eventually(lambda: server.alerts() == before | {wrong, problem})
-                    set_clock(clock, "+0")
-                    await eventually(lambda: server.alerts() == before)
-            finally:
-                stop.set()
-                await sending
+    trips = collection(partitions=2, window='grace = "10s", retention = "1h"', extra="")
+    lab = Lab(running, tmp_path, collections={"trips": trips, "short": SHORT})
+    short = lab.of("short").collection
+    # No document is as short as that.
+    await lab.create(short.topics.estimates, partitions=1, configs={"max.message.bytes": "100"})
+    with lab.worker() as away:
+        await send(lab, partition=0, n=3)
+        await eventually(lambda: away.metrics("ldpstream_reports_total", result="counted") > 0)
+        assert away.terminate() == 0
+    await send(lab, partition=0, n=5)
+    now_ms = np.full(9, time.time_ns() // 1_000_000)
+    async with lab.producer() as producer:
+        frame = short.spec.frame(np.zeros(9, dtype=np.int64), times_ms=now_ms)
+        await producer.send_and_wait(short.topics.source, frame, partition=0)
+    await lab.delete_before(TopicPartition(lab.collection.topics.source, 0), 8)
+    with lab.worker(environment=environment) as stepping, lab.worker() as right:
+        sending = asyncio.create_task(send_on(lab, stop))
+        addresses = [one.url.removeprefix("http://") for one in (stepping, right)]
+        targets = {"ldpstream": addresses}
+        try:
+            with prometheus(tmp_path, targets=targets, token=token, holds=HURRY) as server:
+                before = {
+                    ("LdpstreamLostOffsets", "trips"),
+                    ("LdpstreamFinalOverdue", "short"),
+                    ("LdpstreamProblem", "short"),
+                }
+                await eventually(lambda: server.alerts() == before)
+                set_clock(clock, "-2h")
+                # The collection has a problem on that worker alone, and is ready on the other.
+                wrong = ("LdpstreamClockWrong", addresses[0])
+                problem = ("LdpstreamProblem", "trips")
+                await eventually(lambda: server.alerts() == before | {wrong, problem})
+                set_clock(clock, "+0")
+                await eventually(lambda: server.alerts() == before)
+        finally:
+            stop.set()
+            await sending
 
 
 def test_nothing_alerts_without_trouble(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

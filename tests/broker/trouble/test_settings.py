@@ -1,7 +1,7 @@
 """Settings of brokers and topics that lose something, or stop something: each is told by cause."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -20,6 +20,23 @@ pytestmark = pytest.mark.broker
 
 COMPACTED = {"cleanup.policy": "compact"}
 UNREADABLE = b"no frame"
+
+
+@pytest.fixture(scope="module")
+def ports() -> tuple[int, int]:
+    """The port of a listener, and the one that it advertises, where nobody listens."""
+    bound, advertised = free_ports(2)
+    return bound, advertised
+
+
+@pytest.fixture(scope="module")
+def strict(ports: tuple[int, int]) -> Iterator[KafkaServer]:
+    """A Kafka that creates no topics by itself, with that listener beside its usual one."""
+    skip_without_kafka()
+    settings = {"auto.create.topics.enable": "false"}
+    with KafkaServer.prepared(settings=settings, listeners={"OUTSIDE": ports}) as server:
+        server.start()
+        yield server
 
 
 async def configure(lab: Lab, topic: str, settings: Mapping[str, str]) -> None:
@@ -125,27 +142,33 @@ async def test_a_changelog_that_takes_no_batch_of_the_worker(lab: Lab) -> None:
         assert worker.terminate() == 0
 
 
-@pytest.mark.parametrize("creates", ["true", "false"])
-async def test_deleted_topics_are_not_taken_for_a_broker_that_does_not_answer(
-    tmp_path: Path, creates: str
-) -> None:
+async def stopped_without_topics(lab: Lab, *said: str) -> str:
+    """Delete the topics of a running worker; return why it has stopped, after it has `said` so."""
+    topics = lab.collection.topics
+    with lab.worker() as worker:
+        for topic in (topics.changelog, topics.source):
+            await lab.delete(topic)
+        for reason in said:
+            await eventually(lambda one=reason: one in reasons(worker), what=reason)
+        await eventually(lambda: "has stopped" in str(reasons(worker)), what="stopped")
+        await asyncio.sleep(7)  # Longer than a broker may be silent.
+        stopped = await only_reason(worker, "has stopped")
+        assert stopped.startswith("trips has stopped: ")
+        assert worker.terminate() == 0
+        assert "no answer from the broker" not in worker.errors()
+    return stopped
+
+
+@on_kafka
+async def test_deleted_topics_are_not_taken_for_a_broker_that_does_not_answer(lab: Lab) -> None:
     """By default the broker makes them again for the worker's own clients."""
-    with limited(auto_create_topics_enable=creates) as broker:
-        lab = Lab(broker, tmp_path)
-        topics = lab.collection.topics
-        gone = f"the broker answers, but has no topic {topics.changelog}: was it deleted?"
-        with lab.worker() as worker:
-            for topic in (topics.changelog, topics.source):
-                await lab.delete(topic)
-            if creates == "false":
-                await eventually(lambda: gone in reasons(worker), what=gone)
-            await eventually(lambda: "has stopped" in str(reasons(worker)), what="stopped")
-            await asyncio.sleep(7)  # Longer than a broker may be silent.
-            stopped = await only_reason(worker, "has stopped")
-            assert stopped.startswith("trips has stopped: ")
-            assert ("has been deleted" if creates == "false" else "created again") in stopped
-            assert worker.terminate() == 0
-            assert "no answer from the broker" not in worker.errors()
+    assert "created again" in await stopped_without_topics(lab)
+
+
+async def test_topics_that_stay_deleted_are_told(strict: KafkaServer, tmp_path: Path) -> None:
+    lab = Lab(Broker("kafka", strict.bootstrap), tmp_path)
+    gone = f"the broker answers, but has no topic {lab.collection.topics.changelog}: was it deleted"
+    assert "has been deleted" in await stopped_without_topics(lab, f"{gone}?")
 
 
 async def test_a_broker_that_deletes_no_topics(tmp_path: Path) -> None:
@@ -160,21 +183,21 @@ async def test_a_broker_that_deletes_no_topics(tmp_path: Path) -> None:
         )
 
 
-async def test_an_advertised_address_that_cannot_be_reached_is_named(tmp_path: Path) -> None:
-    skip_without_kafka()
-    bound, advertised = free_ports(2)
-    with KafkaServer.prepared(listeners={"OUTSIDE": (bound, advertised)}) as server:
-        server.start()
-        lab = Lab(Broker("kafka", f"127.0.0.1:{bound}"), tmp_path)
-        wanted = (
-            f"the broker at 127.0.0.1:{bound} answers, but sends clients on to "
-            f"127.0.0.1:{advertised}, which cannot be reached from here: set advertised.listeners"
-        )
-        code, printed = await asyncio.to_thread(check, lab)
-        assert (code, wanted in printed) == (1, True), printed
-        worker = lab.start_worker()
-        try:
-            assert worker.wait() == 1
-            assert worker.errors().splitlines()[-1].startswith(wanted)
-        finally:
-            worker.kill()
+@pytest.mark.usefixtures("strict")
+async def test_an_advertised_address_that_cannot_be_reached_is_named(
+    ports: tuple[int, int], tmp_path: Path
+) -> None:
+    bound, advertised = ports
+    lab = Lab(Broker("kafka", f"127.0.0.1:{bound}"), tmp_path)
+    wanted = (
+        f"the broker at 127.0.0.1:{bound} answers, but sends clients on to "
+        f"127.0.0.1:{advertised}, which cannot be reached from here: set advertised.listeners"
+    )
+    code, printed = await asyncio.to_thread(check, lab)
+    assert (code, wanted in printed) == (1, True), printed
+    worker = lab.start_worker()
+    try:
+        assert worker.wait() == 1
+        assert worker.errors().splitlines()[-1].startswith(wanted)
+    finally:
+        worker.kill()

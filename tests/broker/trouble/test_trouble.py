@@ -201,12 +201,11 @@ async def test_aborted_transactions_are_not_counted(running: Broker, tmp_path: P
         assert worker.terminate() == 0
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def server() -> Iterator[KafkaServer]:
-    """A Kafka broker that the test may stop and start."""
+    """A Kafka broker that tests stop and start; it may be either when a test begins."""
     skip_without_kafka()
     with KafkaServer.prepared() as prepared:
-        prepared.start()
         yield prepared
 
 
@@ -233,6 +232,8 @@ async def test_a_worker_that_starts_before_its_broker_waits_for_it(
 async def test_broker_goes_away_and_comes_back(server: KafkaServer, tmp_path: Path) -> None:
     lab = Lab(Broker("kafka", server.bootstrap), tmp_path)
     source = lab.collection.topics.source
+    if server.running is None:
+        await asyncio.to_thread(server.start)
     with lab.worker() as worker:
         async with lab.producer() as producer:
             for partition in range(4):
