@@ -97,7 +97,7 @@ def _run(place: Place, block: Block) -> None:
 def _check_estimate(place: Place) -> None:
     document = json.loads(place.shell("ldpstream estimate --json modes reports.jsonl --top all"))
     assert document["n"] == 3000
-    # Seven standard errors: by Hoeffding's bound exceeded with probability below 1e-9.
+    # Seven standard errors: exceeded with probability 2e-11, by exact tails of binomials.
     for entry in document["distribution"]:
         assert abs(entry["share"] - _TRUTH[entry["value"]]) < 7 * entry["se"]
 
