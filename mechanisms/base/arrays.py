@@ -15,7 +15,9 @@ Bools = NDArray[np.bool_]
 _Record = TypeVar("_Record")
 _NUMBERS: Final = frozenset({int, float})
 _ROWS: Final = frozenset({list, tuple})
-_NO_NUMBERS: Final = frozenset({bool, np.bool_})
+_CONTAINERS: Final = (list, tuple, np.ndarray)
+# numpy counts durations among its integers, and would drop their unit.
+_NO_NUMBERS: Final = (bool, np.bool_, np.timedelta64)
 
 
 def unmasked(array: Any) -> Any:
@@ -53,10 +55,12 @@ def numbers_of(numbers: Any) -> NDArray[Any] | None:
             kinds = {*map(type, chain.from_iterable(numbers))}
         # These two need no closer look at each kind, which takes longer than one label's array.
         if not kinds <= _NUMBERS:
-            if any(issubclass(kind, list | tuple) for kind in kinds):
-                rows = (row for row in numbers if isinstance(row, list | tuple))
-                kinds = {*map(type, chain.from_iterable(rows))}
-            if not kinds.isdisjoint(_NO_NUMBERS) or any(map(_is_special, kinds)):
+            for row in numbers if any(issubclass(kind, _CONTAINERS) for kind in kinds) else ():
+                if isinstance(row, np.ndarray):
+                    kinds.add(row.dtype.type)
+                elif isinstance(row, list | tuple):
+                    kinds.update(map(type, row))
+            if any(issubclass(kind, _NO_NUMBERS) or _is_special(kind) for kind in kinds):
                 return None
     try:
         array = np.asarray(numbers)

@@ -7,7 +7,7 @@ from decimal import Decimal
 from difflib import get_close_matches
 from fractions import Fraction
 from pathlib import Path
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -21,6 +21,13 @@ _LONGEST_NUMBER = 40
 def is_whole(value: object) -> TypeGuard[int]:
     """Return whether the value is an integer; booleans do not count as integers."""
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def is_integer(value: object) -> TypeGuard["int | np.integer[Any]"]:
+    """Return whether a label is an integer, of Python or numpy; booleans and durations are none."""
+    return is_whole(value) or (
+        isinstance(value, np.integer) and not isinstance(value, np.timedelta64)
+    )
 
 
 def describe(value: object) -> str:
@@ -62,8 +69,7 @@ def real_number(value: object) -> float:
     """
     if isinstance(value, np.float32 | np.float16):
         return float(str(value))
-    kinds = int | float | np.integer | np.floating | Decimal
-    if isinstance(value, bool) or not isinstance(value, kinds):
+    if not (isinstance(value, float | np.floating | Decimal) or is_integer(value)):
         return math.nan
     try:
         return float(value)

@@ -146,7 +146,7 @@ class Numbers:
             {
                 place: int(label) if isinstance(label, np.integer) else label
                 for place, label in enumerate(labels)
-                if _has_digits(label) and read[place] and math.isfinite(read[place])
+                if read[place] and math.isfinite(read[place]) and _has_digits(label)
             },
         )
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.arrays import Indices, unmasked
 from ldpstream.mechanisms.base.canonical import Json
-from ldpstream.mechanisms.base.checks import describe, is_whole, read_rows
+from ldpstream.mechanisms.base.checks import describe, is_integer, is_whole, read_rows
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.base.numbers import parse_real
 from ldpstream.mechanisms.base.texts import canonical_text, seen_text
@@ -88,7 +88,9 @@ class Labels(Domain):
         if isinstance(labels, str):
             raise TypeError("expected a sequence of labels, got a single text")
         array = unmasked(labels)
-        listed = array.tolist() if isinstance(array, np.ndarray) else array
+        # `tolist` would turn times and durations into integers.
+        plain = isinstance(array, np.ndarray) and array.dtype.kind not in "mM"
+        listed = array.tolist() if plain else array
         return self._find([v if isinstance(v, str) else _integer_text(v) for v in listed])
 
     def parse_columns(self, rows: Sequence[Sequence[str]]) -> Indices:
@@ -112,7 +114,7 @@ class Labels(Domain):
 
 
 def _integer_text(value: object) -> str:
-    return str(value) if is_whole(value) or isinstance(value, np.integer) else ""
+    return str(value) if is_integer(value) else ""
 
 
 def read_labels(raw: object, base: Path, *, header: object = None) -> tuple[Labels, Blocks | None]:

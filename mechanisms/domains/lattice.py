@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.arrays import Indices, numbers_of, unmasked
 from ldpstream.mechanisms.base.canonical import Json
-from ldpstream.mechanisms.base.checks import describe, is_whole
+from ldpstream.mechanisms.base.checks import describe, is_integer, is_whole
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.base.numbers import parse_whole
 from ldpstream.mechanisms.domains.base import Domain, check_extents, check_size
@@ -59,7 +59,7 @@ class Lattice(Domain):
                 coordinates = list(row)
             except TypeError:
                 raise self.outside(position) from None
-            whole = [is_whole(v) or isinstance(v, np.integer) for v in coordinates]
+            whole = [is_integer(v) for v in coordinates]
             if not all(whole) or len(whole) != len(self.shape):
                 raise self.outside(position)
             if not all(0 <= v < extent for v, extent in zip(coordinates, self.shape, strict=True)):

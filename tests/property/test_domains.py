@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 import pytest
@@ -184,13 +185,33 @@ def test_an_impossible_domain_names_its_key(make: Callable[[], object], path: st
     assert caught.value.path == path
 
 
-def test_a_row_with_a_mask_is_refused_in_a_list_too():
+@pytest.mark.parametrize("good", [[1, 2], np.array([1, 2]), np.ma.array([1, 2], mask=[0, 0])])
+@pytest.mark.parametrize(
+    "bad", [np.ma.array([1, 2], mask=[False, True]), np.array([True, False]), [np.True_, 1]]
+)
+def test_a_row_with_a_mask_or_booleans_is_refused_beside_any_other(good: Any, bad: Any):
     grid = Grid(5, 7)
-    whole = np.ma.array([1, 2], mask=[False, False])
-    assert grid.index([whole, np.array([1, 2])]).tolist() == [9, 9]
+    assert grid.index([good, good]).tolist() == [9, 9]
     with pytest.raises(ValueOutsideDomainError) as caught:
-        grid.index([whole, np.ma.array([1, 2], mask=[False, True])])
+        grid.index([good, bad])
     assert caught.value.position == 1
+
+
+@pytest.mark.parametrize("unit", ["ns", "s", "generic"])
+@pytest.mark.parametrize(
+    "domain", [Size(5), Interval(((0.0, 9.0),), (3,)), Labels((1, 2)), Labels(("1 seconds", "b"))]
+)
+def test_durations_are_not_numbers(domain: Domain, unit: str):
+    """numpy counts them as integers, without their unit."""
+    durations = np.array([1, 2], dtype=f"timedelta64[{unit}]" if unit != "generic" else "m8")
+    for labels in (durations, list(durations), [2, durations[0]]):
+        with pytest.raises(ValueOutsideDomainError):
+            domain.index(labels)
+
+
+def test_a_boolean_in_an_array_of_its_own_is_refused():
+    with pytest.raises(ValueOutsideDomainError):
+        Size(5).index([2, np.array(True)])
 
 
 def test_numpys_masked_arrays_are_imported_only_for_them():

@@ -5,12 +5,12 @@ Only numpy is imported: the other libraries' objects convert themselves. Their c
 from a configuration file, or defined in place.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,8 +35,6 @@ from ldpstream.mechanisms.domains.base import Domain
 from ldpstream.mechanisms.domains.fitting import fit, has_ends, nearest_label
 from ldpstream.mechanisms.exact.entropy import Entropy, SystemEntropy
 from ldpstream.mechanisms.interface.mechanism import Reports
-
-_WHOLE: Final = 2.0**53
 
 Labels: TypeAlias = Sequence[Any] | NDArray[Any]
 _CHUNK = 100_000
@@ -242,10 +240,18 @@ def to_labels(values: Any, domain: Domain) -> Labels:
 
 def _records(columns: Any, domain: Attributes) -> Columns:
     """Return the attributes' columns of a mapping or a table, by name."""
-    names = getattr(columns, "columns", columns)
-    missing = [name for name in domain.given if name not in names]
-    if missing:
-        raise ValueError(f"{missing[0]}: expected a column of this name, one for each attribute")
+    if isinstance(columns, np.ndarray):
+        names = columns.dtype.names
+    elif hasattr(columns, "column_names"):
+        names = columns.column_names
+    else:
+        names = getattr(columns, "columns", columns if isinstance(columns, Mapping) else None)
+    if names is None:
+        raise TypeError("expected a table, a mapping of columns or a list of mappings")
+    names = list(names)
+    for name in domain.given:
+        if names.count(name) != 1:
+            raise ValueError(f"{name}: expected a column of this name, once")
     return Columns(
         {
             name: to_labels(columns[name], attribute_domain)
@@ -259,7 +265,9 @@ def _array(values: Any) -> NDArray[Any]:
         array = np.asarray(values)
     elif hasattr(values, "to_numpy"):
         array = np.asarray(values.to_numpy())
-    elif hasattr(values, "__iter__") and not isinstance(values, str | bytes | dict):
+    elif hasattr(values, "__iter__") and not isinstance(
+        values, str | bytes | dict | set | frozenset
+    ):
         array = np.asarray(list(values), dtype=object)
     else:
         raise TypeError(f"expected a list, an array or a column of values, got {type(values)}")
@@ -270,12 +278,13 @@ def _array(values: Any) -> NDArray[Any]:
 
 def _whole(array: NDArray[Any]) -> Labels:
     """Return whole floats as integers; leave others for the domain to refuse."""
-    if np.all(np.abs(array) < _WHOLE) and np.all(array == np.floor(array)):
+    # A larger float may stand for several integers.
+    limit = 2.0 ** (np.finfo(array.dtype).nmant + 1)
+    if np.all(np.abs(array) < limit) and np.all(array == np.floor(array)):
         return array.astype(np.int64)
     if array.ndim == 1:
-        # A larger float may stand for several integers.
         return [
-            int(number) if number.is_integer() and abs(number) < _WHOLE else number
+            int(number) if number.is_integer() and abs(number) < limit else number
             for number in array.tolist()
         ]
     return [_whole(row) for row in array]

@@ -20,6 +20,8 @@ _PARQUET: Final = b"PAR1"
 _ARROW_FILE: Final = b"ARROW1"
 _ARROW_STREAM: Final = b"\xff\xff\xff\xff"
 _EXTRA: Final = ("parquet", "a Parquet or Arrow table")
+_WHOLE_BELOW: Final = {"float": 2.0**24, "double": 2.0**53}
+"""From here on Arrow's floats stand for several integers each."""
 _PER_SECOND: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
@@ -125,11 +127,31 @@ def _texts(cells: Any, column: str) -> list[str]:
         valid = cells.is_valid().to_pylist()
         return [text if is_valid else "" for text, is_valid in zip(times, valid, strict=True)]
     try:
-        texts: list[str] = compute.fill_null(cells.cast(arrow.string()), "").to_pylist()
+        if arrow.types.is_duration(cells.type):
+            # Their unit is not among the digits of their texts.
+            raise arrow.ArrowTypeError
+        texts: list[str] = compute.fill_null(_as_texts(cells), "").to_pylist()
     except (arrow.ArrowException, UnicodeDecodeError):
         # Their own messages may quote a cell.
         raise Refused(f"{column}: expected texts, numbers or times") from None
     return texts
+
+
+def _as_texts(cells: Any) -> Any:
+    """Return cells as texts: whole numbers as integers, unless a float is one of several."""
+    arrow, compute = import_arrow("pyarrow"), import_arrow("pyarrow.compute")
+    if arrow.types.is_decimal(cells.type):
+        digits = [None if cell is None else format(cell, "f") for cell in cells.to_pylist()]
+        return compute.replace_substring_regex(arrow.array(digits, arrow.string()), r"\.0*$", "")
+    texts, limit = cells.cast(arrow.string()), _WHOLE_BELOW.get(str(cells.type))
+    if limit is None:
+        return texts
+    near = compute.less(compute.abs(cells), limit)
+    whole = compute.and_(near, compute.equal(cells, compute.floor(cells)))
+    integers = compute.if_else(whole, cells, None).cast(arrow.int64()).cast(arrow.string())
+    return compute.coalesce(
+        integers, compute.replace_substring_regex(texts, "^(-?[0-9]+)$", r"\1.0")
+    )
 
 
 def time_texts(numbers: NDArray[np.int64], unit: str) -> list[str]:

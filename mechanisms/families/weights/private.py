@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.arrays import Indices, unmasked
 from ldpstream.mechanisms.base.canonical import Json
-from ldpstream.mechanisms.base.checks import check_keys, describe, is_whole
+from ldpstream.mechanisms.base.checks import check_keys, describe, is_integer, is_whole
 from ldpstream.mechanisms.base.errors import SpecError, ValueOutsideDomainError
 from ldpstream.mechanisms.base.numbers import parse_whole
 from ldpstream.mechanisms.domains.base import MAX_VALUES, Domain
@@ -133,7 +133,7 @@ def _whole(entry: object) -> int:
         return parse_whole(entry)
     if isinstance(entry, float | np.floating) and float(entry).is_integer():
         return int(entry)
-    return int(entry) if is_whole(entry) or isinstance(entry, np.integer) else -1
+    return int(entry) if is_integer(entry) else -1
 
 
 def weighted_shape(settings: Settings, policy: MetricPolicy) -> tuple[int, ...] | None:

@@ -11,6 +11,13 @@ from ldpstream.mechanisms.base.errors import ValueOutsideDomainError
 from tests.stream.modes import AGES, GRID, MODES, VALUES, draw
 from tests.stream.serving import START_MS
 
+PEOPLE = ldp.define_collection(
+    "people",
+    mechanism="randomized-response",
+    epsilon=1.0,
+    domain={"attributes": {"age": {"size": 9}, "mode": {"values": ["bus", "car"]}}},
+)
+
 
 class Column:
     """A column of another library: not a sequence, but convertible to an array."""
@@ -54,7 +61,7 @@ def test_coordinates_come_in_any_form(given: Any):
     assert draw(GRID, given).reports.tolist() == draw(GRID, [(0, 1), (2, 3)]).reports.tolist()
 
 
-@pytest.mark.parametrize("given", ["bus", {"bus": 1}, 3, np.array(3), None])
+@pytest.mark.parametrize("given", ["bus", {"bus": 1}, {"bus", "car"}, 3, np.array(3), None])
 def test_other_types_are_refused(given: Any):
     with pytest.raises(TypeError, match="expected a list, an array or a column of values"):
         ldp.privatize(MODES, given)
@@ -118,18 +125,46 @@ def test_what_is_missing_or_no_number_is_refused(collection: Any, given: Any):
     assert len(draw(collection, given[:1])) == 1
 
 
-def test_masked_attributes_times_and_priors_are_refused():
-    people = ldp.define_collection(
-        "people",
+def test_tables_of_any_library_hold_records():
+    pd, pa = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    columns = {"mode": ["car", "bus"], "of no use": [0, 0], "age": [1, 2]}
+    wanted = draw(PEOPLE, columns).reports.tolist()
+    rows = [("car", 1), ("bus", 2)]
+    kinds = np.dtype([("mode", "U3"), ("age", "i8")])
+    for given in (pd.DataFrame(columns), pa.table(columns), np.array(rows, dtype=kinds)):
+        assert draw(PEOPLE, given).reports.tolist() == wanted, type(given)
+    masked = np.ma.array(rows, dtype=kinds, mask=[(0, 0), (0, 1)])
+    with pytest.raises(ValueOutsideDomainError, match="position 1: expected as age an integer"):
+        ldp.privatize(PEOPLE, masked)
+    assert draw(PEOPLE, masked, skip_bad=True).skipped == 1
+    twice = pa.Table.from_arrays([pa.array([1])] * 3, names=["age", "age", "mode"])
+    for given in (twice, pd.DataFrame([[1, 2, "bus"]], columns=["age", "age", "mode"])):
+        with pytest.raises(ValueError, match="age: expected a column of this name, once"):
+            ldp.privatize(PEOPLE, given)
+    with pytest.raises(TypeError, match="expected a table, a mapping of columns or a list of map"):
+        ldp.privatize(PEOPLE, np.array([[1, 2]]))
+
+
+def test_a_float_that_stands_for_several_integers_is_no_label():
+    codes = ldp.define_collection(
+        "codes",
         mechanism="randomized-response",
         epsilon=1.0,
-        domain={"attributes": {"age": {"size": 9}, "mode": {"values": ["bus", "car"]}}},
+        domain={"values": [7, 16_777_216, 16_777_217, 2**53]},
     )
+    assert len(draw(codes, np.array([16_777_217.0, 7.0]))) == 2
+    for given in (np.array([7, 16_777_217], dtype=np.float32), np.array([7.0, 2.0**53])):
+        with pytest.raises(ValueOutsideDomainError) as found:
+            ldp.privatize(codes, given)
+        assert found.value.position == 1
+
+
+def test_masked_attributes_times_and_priors_are_refused():
     ages = np.ma.array([1, 2], mask=[0, 1])
     with pytest.raises(ValueOutsideDomainError, match="position 1"):
         ldp.privatize(GRID, np.ma.array([[0.0, 1.0], [2.0, 3.0]], mask=[[0, 0], [1, 0]]))
     with pytest.raises(ValueOutsideDomainError, match="position 1: expected as age an integer"):
-        ldp.privatize(people, {"age": ages, "mode": ["bus", "car"]})
+        ldp.privatize(PEOPLE, {"age": ages, "mode": ["bus", "car"]})
     times = np.ma.array([START_MS] * 2, mask=[0, 1])
     with pytest.raises(ValueError, match="time at position 1"):
         ldp.privatize(MODES, ["bus", "car"], times=times)

@@ -5,6 +5,7 @@ import json
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,8 @@ CERTAIN = """
 [collection.c]
 mechanism = "randomized-response"
 epsilon = 60.0
-domain = { values = ["0", "1", "2", "true", "2026-11-21T10:00:00.999Z"] }
+domain = { values = ["0", "1", "2", "true", "2026-11-21T10:00:00.999Z", 1700000000123, "2.50",
+  16777216, 9007199254740992] }
 [collection.g]
 mechanism = "l1-bits"
 epsilon = 60.0
@@ -92,7 +94,7 @@ def test_bad_rows_are_counted_over_chunks(file: str, tmp_path: Path, form: Form)
     path = Path(keep(tmp_path, form(pa.table({"mode": labels}))))
     with path.open("rb") as stream, pytest.raises(Refused) as said:
         list(read_values(stream, domain, reading, chunk=4))
-    assert "line 4: expected one of the 5 labels" in str(said.value)
+    assert "line 4: expected one of the 9 labels" in str(said.value)
     assert "2 of 10 lines are bad, also 9" in str(said.value)
     assert "secret" not in str(said.value)
     with path.open("rb") as stream:
@@ -107,6 +109,16 @@ def test_bad_rows_are_counted_over_chunks(file: str, tmp_path: Path, form: Form)
     [
         (pa.array([2], pa.int8()), 2),
         (pa.array([2.0]), 2),
+        (pa.array([2.0], pa.float32()), 2),
+        (pa.array([2.0], pa.float32()).cast(pa.float16()), 2),
+        (pa.array([-0.0]), 0),
+        (pa.array([1_700_000_000_123.0]), 5),
+        (pa.array([Decimal("2.00")], pa.decimal128(38, 18)), 2),
+        (pa.array([Decimal(0)], pa.decimal128(38, 18)), 0),
+        (pa.array([Decimal("2.50")], pa.decimal128(4, 2)), 6),
+        (pa.array([Decimal(1_700_000_000_123)], pa.decimal256(60, 0)), 5),
+        (pa.array(["2"], pa.large_string()).dictionary_encode(), 2),
+        (pa.array(["2"], pa.string_view()), 2),
         (pa.array(["2"]).dictionary_encode(), 2),
         (pa.array([True]), 3),
         (pa.array([WHEN]), 4),
@@ -200,6 +212,13 @@ def test_a_name_may_be_repeated_where_nobody_asks_for_it(file: str, tmp_path: Pa
         (parquet(pa.table({"a": ["1"]})), "b", "values: expected a column 'b', once"),
         (parquet(pa.table({"a": [["1"]]})), "a", "column 'a': expected texts, numbers or times"),
         (parquet(pa.table({"a": [b"\xff"]})), "a", "column 'a': expected texts, numbers or times"),
+        (parquet(pa.table({"a": pa.array([1], pa.duration("s"))})), "a", "expected texts, numbers"),
+        (parquet(pa.table({"a": pa.array([2.0**24], pa.float32())})), "a", "line 1: expected one"),
+        (
+            parquet(pa.table({"a": pa.array([2.0**53])})),
+            "a",
+            "line 1: expected one of the 9 labels",
+        ),
         (parquet(pa.table({"a": ["1"] * 99}))[:150], "a", "expected a complete Parquet or Arrow"),
         (
             arrow_file(pa.table({"a": ["1"] * 99}))[:300],
