@@ -8,7 +8,7 @@ in front, in CSV only. Numbers are written as in JSON.
 import csv
 import io
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from pydantic import JsonValue
@@ -73,24 +73,27 @@ def change_csv(document: ChangeDocument) -> bytes:
         if document.withheld
         else [document.estimand, document.confidence, document.method, document.devices]
     )
+    rows = [[*head, *row] for row in change_rows(document)]
+    return to_csv(rows or [[*head, "none", *[None] * 9]], CHANGE_HEADER)
+
+
+def change_rows(
+    document: ChangeDocument, text: Callable[[JsonValue], Cell] | None = None
+) -> Iterator[list[Cell]]:
+    """Yield each entry as in `CHANGE_HEADER` from `kind` on; `text` writes labels for people."""
+    text = text or _text
     entries: list[tuple[str, Cell, Moved]] = [
-        *(("value", _text(entry.value), entry) for entry in document.values),
+        *(("value", text(entry.value), entry) for entry in document.values),
         *(("block", entry.name or entry.block, entry) for entry in document.blocks),
         *(("range", entry.name, entry) for entry in document.ranges),
         *(("linear", entry.name, entry) for entry in document.linear),
     ]
-    rows = [
-        [*head, kind, name, None, *(getattr(entry, column) for column in CHANGE_HEADER[-7:])]
-        for kind, name, entry in entries
-    ]
-    rows += [
-        [
-            *(*head, "quantile", None, moved.p, _text(moved.before), _text(moved.after)),
-            *(moved.steps, None, moved.low, moved.high, moved.told),
-        ]
-        for moved in document.quantiles
-    ]
-    return to_csv(rows or [[*head, "none", *[None] * 9]], CHANGE_HEADER)
+    for kind, name, entry in entries:
+        yield [kind, name, None, *(getattr(entry, column) for column in CHANGE_HEADER[-7:])]
+    for moved in document.quantiles:
+        ends = text(moved.before), text(moved.after)
+        numbers = moved.steps, None, moved.low, moved.high, moved.told
+        yield ["quantile", None, moved.p, *ends, *numbers]
 
 
 def document_rows(document: EstimateDocument) -> Iterator[list[Cell]]:

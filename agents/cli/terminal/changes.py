@@ -1,11 +1,9 @@
 """What changed between two spans, as `ldpstream query --compare` prints it."""
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 from urllib.parse import quote
-
-from pydantic import JsonValue
 
 from ldpstream.agents.cli.terminal.client import connect
 from ldpstream.agents.cli.terminal.errors import Refused
@@ -13,8 +11,8 @@ from ldpstream.agents.cli.terminal.labels import ShownLabels
 from ldpstream.agents.cli.terminal.options import Form
 from ldpstream.agents.cli.terminal.tables import FittingTable, percent, points, table_console
 from ldpstream.agents.client import Client
-from ldpstream.agents.document.flat import Cell, change_csv
-from ldpstream.agents.document.model import ChangeDocument, Moved
+from ldpstream.agents.document.flat import Cell, change_csv, change_rows
+from ldpstream.agents.document.model import ChangeDocument
 from ldpstream.mechanisms.base.texts import count
 from ldpstream.mechanisms.base.times import format_time, parse_duration, parse_time
 
@@ -45,7 +43,7 @@ async def print_change(
     if form == "csv":
         sys.stdout.buffer.write(change_csv(document))
         return
-    _show(document, list(_rows(document, labels)))
+    _show(document, labels)
 
 
 async def _spans(
@@ -71,33 +69,7 @@ async def _spans(
     return [*pairs, ("before_start", moved[0]), ("before_end", moved[1])]
 
 
-def _rows(document: ChangeDocument, labels: ShownLabels) -> Iterator[list[Cell]]:
-    def text(label: JsonValue) -> str:
-        return labels.text(label, document.attribute)
-
-    named: list[tuple[str, str, Moved]] = [
-        *(("value", text(entry.value), entry) for entry in document.values),
-        *(("block", entry.name or f"block {entry.block}", entry) for entry in document.blocks),
-        *(("range", entry.name, entry) for entry in document.ranges),
-        *(("linear", entry.name, entry) for entry in document.linear),
-    ]
-    for kind, name, entry in named:
-        yield [
-            kind,
-            name,
-            entry.before,
-            entry.after,
-            entry.change,
-            entry.low,
-            entry.high,
-            entry.told,
-        ]
-    for p in document.quantiles:
-        ends = text(p.before), text(p.after)
-        yield ["quantile", f"{p.p:g}", *ends, p.steps, p.low, p.high, p.told]
-
-
-def _show(document: ChangeDocument, rows: Sequence[Sequence[Cell]]) -> None:
+def _show(document: ChangeDocument, labels: ShownLabels) -> None:
     console, (before, after) = table_console(), (document.before, document.after)
     for title, span in (("before", before), ("after", after)):
         shown = span.span or span.window
@@ -120,14 +92,18 @@ def _show(document: ChangeDocument, rows: Sequence[Sequence[Cell]]) -> None:
     table = FittingTable()
     for header in _COLUMNS:
         table.add_column(header, justify="left" if header == "name" else "right")
-    for kind, name, *numbers, told in rows:
+    rows = change_rows(document, lambda label: labels.text(label, document.attribute))
+    for kind, name, p, *numbers, told in rows:
+        del numbers[3]  # the standard error, which the bounds tell
+        if kind == "block" and isinstance(name, int):
+            name = f"block {name}"
         # Shares in percent and their changes in points; means and positions in their own units.
         if kind in ("linear", "quantile"):
             texts = [_text(entry, "{:.6g}".format) for entry in numbers]
         else:
             texts = [_text(entry, percent) for entry in numbers[:2]]
             texts += [_text(entry, points) for entry in numbers[2:]]
-        table.add_row(str(name), *texts, str(told or ""))
+        table.add_row(str(name if p is None else p), *texts, str(told or ""))
     console.print(table)
 
 
