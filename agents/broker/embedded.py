@@ -113,12 +113,17 @@ def start_broker(*, port: int = 0) -> EmbeddedBroker:
     It ends with this process, even if this process is killed.
     """
     binary = _binary()
-    if port and not _is_free(port):
-        raise BrokerUnavailableError(f"the embedded broker did not start: port {port} is taken")
+    try:
+        free_port(port)
+    except OSError as taken:
+        raise BrokerUnavailableError(
+            f"cannot serve on 127.0.0.1:{port}: {taken.strerror}; choose another --port, and "
+            "bootstrap under [kafka]"
+        ) from taken
     error = ""
     # Another process may take the port between our probe and the broker's bind: try another port.
     for _ in range(1 if port else _ATTEMPTS):
-        broker = _launch(binary, port or _free_port())
+        broker = _launch(binary, port or free_port())
         if _serves(broker):
             return broker
         error = broker.guarded.output()
@@ -173,17 +178,14 @@ def _serves(broker: EmbeddedBroker) -> bool:
     return False
 
 
-def _is_free(port: int) -> bool:
+def free_port(port: int = 0) -> int:
+    """Return a port of the loopback interface that can be bound now: this one, or any for 0.
+
+    Raises:
+        OSError: if it is in use. Clients would take whatever serves there for our server.
+    """
     with socket.socket() as probe:
+        # As servers do, so that a port that was just closed counts as free.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-        return True
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
+        probe.bind(("127.0.0.1", port))
         return int(probe.getsockname()[1])

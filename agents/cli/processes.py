@@ -4,7 +4,6 @@ What they run is imported by each: `--help` and a refused configuration do not w
 """
 
 import signal
-import socket
 import threading
 from dataclasses import replace
 from typing import Final
@@ -102,7 +101,6 @@ def devbroker(port: int) -> None:
     from ldpstream.agents.broker.embedded import embedded_broker
     from ldpstream.agents.broker.refusals import BrokerUnavailableError
 
-    _refuse_taken(port)
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
@@ -116,19 +114,6 @@ def devbroker(port: int) -> None:
             raise Failed(f"the embedded broker ended: {output or 'it did not say why'}")
     except BrokerUnavailableError as error:
         raise Failed(str(error)) from error
-
-
-def _refuse_taken(port: int) -> None:
-    """Refuse a port in use: clients would take whatever serves there for our broker."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError as error:
-            raise Failed(
-                f"cannot serve on 127.0.0.1:{port}: {error.strerror}; choose another --port, and "
-                "bootstrap under [kafka]"
-            ) from error
 
 
 @click.command()

@@ -2,7 +2,6 @@
 
 import asyncio
 import signal
-import socket
 import sys
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -17,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ldpstream.agents.broker.embedded import EmbeddedBroker, embedded_broker
+from ldpstream.agents.broker.embedded import EmbeddedBroker, embedded_broker, free_port
 from ldpstream.agents.broker.patches.error_names import name_errors
 from ldpstream.agents.broker.refusals import BrokerUnavailableError
 from ldpstream.agents.broker.topics import TopicError
@@ -191,16 +190,13 @@ async def _supervised(
 def _choose_port(requested: int | None) -> int:
     """Return the given port, or else the worker's usual one if it is free, or else 0."""
     port = _USUAL_PORT if requested is None else requested
-    with socket.socket() as probe:
-        # As the server does, so that a port that was just closed counts as free.
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError as error:
-            if requested is not None:
-                problem = f"--port: cannot serve HTTP on 127.0.0.1:{port}: {error.strerror}"
-                raise DemoError(f"{problem}; choose another, or 0 for any free one") from error
-            return 0
+    try:
+        free_port(port)
+    except OSError as error:
+        if requested is not None:
+            problem = f"--port: cannot serve HTTP on 127.0.0.1:{port}: {error.strerror}"
+            raise DemoError(f"{problem}; choose another, or 0 for any free one") from error
+        return 0
     return port
 
 
