@@ -29,17 +29,6 @@ from ldpstream.agents.config.client_options import (
 from ldpstream.agents.config.errors import expected
 from ldpstream.agents.config.hosts import BROKERS_EXPECTED, are_brokers
 
-__all__ = [
-    "ClientOptionError",
-    "admin",
-    "connection",
-    "max_batch_bytes",
-    "producer",
-    "reader",
-    "replication_factor",
-    "tls_context",
-]
-
 # A record of the state is below 1 MB; a batch of them may be larger.
 _MAX_REQUEST_BYTES: Final = 4 << 20
 _MAX_BATCH_BYTES: Final = 1 << 18

@@ -24,6 +24,7 @@ from aiokafka.structs import RecordMetadata
 
 from ldpstream.agents.broker import clients
 from ldpstream.agents.broker.refusals import INVALID_RECORD, error_code, name_topic
+from ldpstream.agents.config.client_options import ClientOptionError
 
 _STOP_SECONDS: Final = 2.0
 _APPENDED: Final = 1
@@ -198,7 +199,7 @@ class LastingProducer:
     async def _start_anew(self) -> None:
         try:
             await self.start()
-        except (clients.ClientOptionError, NoIdempotenceError) as error:
+        except (ClientOptionError, NoIdempotenceError) as error:
             # A file with a secret or a certificate has gone since the start, or the broker refuses
             # its old contents: both may be temporary.
             raise KafkaError(str(error)) from error

@@ -70,7 +70,8 @@ def gateway(context: click.Context, config_file: str, *, http: str | None, verbo
     if http is not None:
         config = replace(config, gateway=config.gateway.model_copy(update={"http": http}))
     # Imported late: a refused configuration should not wait for the Kafka clients to load.
-    from ldpstream.agents.broker.clients import ClientOptionError, connection
+    from ldpstream.agents.broker.clients import connection
+    from ldpstream.agents.config.client_options import ClientOptionError
     from ldpstream.agents.edge.gateway_process import check_gateway, run_gateway
     from ldpstream.agents.web import HttpUnavailableError
 

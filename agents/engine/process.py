@@ -17,9 +17,9 @@ from typing import Any, Final, TypeVar
 
 from aiokafka.errors import KafkaError
 
-from ldpstream.agents.broker.clients import ClientOptionError
 from ldpstream.agents.broker.refusals import BrokerUnavailableError, explain
 from ldpstream.agents.config import KafkaConfig
+from ldpstream.agents.config.client_options import ClientOptionError
 from ldpstream.mechanisms.base.times import format_time
 
 Result = TypeVar("Result")

@@ -27,6 +27,7 @@ from ldpstream.agents.broker.refusals import explain
 from ldpstream.agents.broker.topics import TopicError, declare_topics, lacking_partitions
 from ldpstream.agents.cli.terminal.errors import Failed, Refused
 from ldpstream.agents.config import CollectionConfig, KafkaConfig
+from ldpstream.agents.config.client_options import ClientOptionError
 from ldpstream.agents.state.close_orders import Control, encode_control
 
 PATIENCE_MS: Final = 120_000
@@ -43,7 +44,7 @@ def run(task: Coroutine[Any, Any, Result], kafka: KafkaConfig, config_file: str)
     name_errors()
     try:
         return asyncio.run(_explained(task, kafka))
-    except clients.ClientOptionError as error:
+    except ClientOptionError as error:
         raise Refused(f"{config_file}: {error}") from error
 
 
@@ -140,10 +141,10 @@ def _refusing_options() -> Iterator[None]:
     """Turn all errors of a client about its settings into one kind."""
     try:
         yield
-    except clients.ClientOptionError:
+    except ClientOptionError:
         raise
     except (ValueError, TypeError, RuntimeError, OSError) as error:
-        raise clients.ClientOptionError(
+        raise ClientOptionError(
             f"kafka: the Kafka client does not accept these settings: {error}"
         ) from error
 

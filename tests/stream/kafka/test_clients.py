@@ -7,8 +7,8 @@ import pytest
 from faust.types.auth import AuthProtocol, SASLMechanism
 
 from ldpstream.agents.broker import clients
-from ldpstream.agents.broker.clients import ClientOptionError, replication_factor
-from ldpstream.agents.config.client_options import settled
+from ldpstream.agents.broker.clients import replication_factor
+from ldpstream.agents.config.client_options import ClientOptionError, settled
 from ldpstream.agents.worker import faust_settings
 
 BOOTSTRAP = "one:9092, two:9093"
