@@ -141,15 +141,15 @@ class ConnectionLimiter:
         home = self._peer(host)
         full = not home.trusted and home.open >= self._bounds.per_peer
         if full:
-            reserve = not self._make_place(home)
+            reserve = not self.make_place(home)
         elif len(self._open) - len(self._reserve) >= self._bounds.connections:
-            reserve = not self._make_place(self._largest())
+            reserve = not self.make_place()
         else:
             reserve = False
         if reserve and len(self._reserve) >= RESERVE:
             self.end(next(iter(self._reserve)))
         if not reserve:
-            # `_make_place` may have ended the peer's last connection, and forgotten the peer.
+            # `make_place` may have ended the peer's last connection, and forgotten the peer.
             home = self._peers.setdefault(home.name, home)
         connection = Connection(home, home, reserve, loop_time() + HEADER_SECONDS)
         self._open[connection] = None
@@ -160,9 +160,15 @@ class ConnectionLimiter:
             home.yielding[connection] = None
         return connection
 
-    def make_place(self) -> None:
-        """End the longest idle connection of the largest peer, if there is any."""
-        self._make_place(self._largest())
+    def make_place(self, peer: Peer | None = None) -> bool:
+        """End a peer's longest idle connection, by default the largest's; False if it has none."""
+        peer = peer or self._largest()
+        if peer is None or not peer.yielding:
+            return False
+        oldest = next(iter(peer.yielding))
+        begun = oldest.phase is Phase.RECEIVING or (oldest.heard and oldest.header_bytes != 0)
+        self.end(oldest, BUSY if begun else b"")
+        return True
 
     def end(self, connection: Connection, message: bytes = b"") -> None:
         """End a connection at once: a peer that does not read could delay an orderly end."""
@@ -300,7 +306,7 @@ class ConnectionLimiter:
             client = forwarded_for(request, self._bounds.trusted_proxies)
             if client is not None:
                 peer = self._peer(client)
-                if peer.open >= self._bounds.per_peer and not self._make_place(peer):
+                if peer.open >= self._bounds.per_peer and not self.make_place(peer):
                     return False
         PEER.set(peer.name)
         connection.requests += 1
@@ -363,14 +369,6 @@ class ConnectionLimiter:
         """Return the peer that gives way; trusted proxies act for many clients, and come last."""
         yielding = (peer for peer in self._peers.values() if peer.yielding)
         return max(yielding, key=lambda peer: (not peer.trusted, peer.open), default=None)
-
-    def _make_place(self, peer: Peer | None) -> bool:
-        if peer is None or not peer.yielding:
-            return False
-        oldest = next(iter(peer.yielding))
-        begun = oldest.phase is Phase.RECEIVING or (oldest.heard and oldest.header_bytes != 0)
-        self.end(oldest, BUSY if begun else b"")
-        return True
 
     def _idle_seconds(self, connection: Connection) -> float:
         return PROXY_IDLE_SECONDS if connection.home.trusted else IDLE_SECONDS
