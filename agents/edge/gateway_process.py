@@ -151,14 +151,7 @@ def _fitting(config: Config) -> dict[str, CollectionConfig]:
 async def serve_gateway(
     config: Config, stop: asyncio.Event, *, announce: Callable[[str], None]
 ) -> None:
-    """Serve until `stop` is set, then finish accepted uploads; `announce` gets the URL.
-
-    Raises:
-        HttpUnavailableError: as `check_gateway`, and if the address cannot be used.
-        BrokerUnavailableError: if the broker lacks a required feature.
-        UploadKeysError: if the file of keys cannot be used.
-        KafkaError: if the broker does not answer, or refuses.
-    """
+    """Serve until `stop` is set, then finish accepted uploads; `announce` gets the URL."""
     access, gateway = check_gateway(config), config.gateway
     collections = _fitting(config)
     connections = Connections(config.kafka)

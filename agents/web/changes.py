@@ -180,11 +180,7 @@ def _check(options: EstimateOptions, config: CollectionConfig, *, blocks: bool) 
 def _spans(
     times: Mapping[str, str], collection: WorkerCollection
 ) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Return the span to compare with, and the other one.
-
-    Raises:
-        AnswerError: 400, where a time is invalid or the spans overlap; 404, 410 as for estimates.
-    """
+    """Return the span to compare with, and the other one."""
     window = collection.context.window
     start_ms, end_ms = read_time(times, "start"), read_time(times, "end")
     if start_ms is None and end_ms is None:

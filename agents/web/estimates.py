@@ -266,11 +266,7 @@ def take_span(
 
 
 def newest_window(collection: WorkerCollection) -> tuple[int, int]:
-    """Return the span of the newest window with reports.
-
-    Raises:
-        AnswerError: 404, where there is none; 503, where a replica is behind another one.
-    """
+    """Return the span of the newest window with reports."""
     listed = kept_windows(collection, last=1)
     if not listed:
         raise AnswerError(404, f"{collection.config.name}: no window has reports yet")

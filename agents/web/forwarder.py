@@ -56,12 +56,7 @@ class Forwarding:
         self._shards = shards
 
     async def answer(self, request: web.Request, name: str) -> web.StreamResponse:
-        """Pass on the answer of a worker of the collection's shard.
-
-        Raises:
-            AnswerError: 421, where another worker has forwarded the request already; 503, where no
-                worker of that shard can be reached.
-        """
+        """Pass on the answer of a worker of the collection's shard."""
         if FORWARDED in request.headers:
             raise AnswerError(
                 421, f"{name}: forwarded to shard {self._shards.shard}, which does not run it"

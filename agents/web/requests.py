@@ -136,11 +136,7 @@ class Access:
             raise AnswerError(401, "expected the header Authorization: Bearer, and the right token")
 
     def check_name(self, request: web.BaseRequest) -> None:
-        """Refuse a request under a host name that may be somebody else's.
-
-        Raises:
-            AnswerError: 421.
-        """
+        """Refuse a request under a host name that may be somebody else's."""
         if not self.local or self.token is not None:
             return
         has_local_name = is_own_name(request.headers.get("Host", ""))
@@ -213,9 +209,6 @@ def named_collection(request: web.Request, name: str | None = None) -> WorkerCol
     """Return the collection in the path, or of this name.
 
     The parameter `fingerprint` may ask for it under another spec.
-
-    Raises:
-        AnswerError: 404, where it does not exist; 400, where it has no such spec.
     """
     collections = request.app[PIPELINE].collections
     name = name or request.match_info["name"]
@@ -237,11 +230,7 @@ def named_collection(request: web.Request, name: str | None = None) -> WorkerCol
 
 
 def readable_collection(request: web.Request, name: str | None = None) -> WorkerCollection:
-    """Return the collection in the path, or of this name, with its state read to the end.
-
-    Raises:
-        AnswerError: 404, where it does not exist; 503, where its state cannot be read.
-    """
+    """Return the collection in the path, or of this name, with its state read to the end."""
     collection = named_collection(request, name)
     if any(replica.head is None for replica in collection.replicas) or not collection.replicas:
         raise AnswerError(
