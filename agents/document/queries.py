@@ -10,7 +10,8 @@ from typing import Final
 import numpy as np
 
 from ldpstream.agents.document.estimates import Basis, Entry, finite, numbers, prepared_prefixes
-from ldpstream.estimators.areas.areas import NamedAreas, estimate_areas, prepare_tree
+from ldpstream.estimators.areas.areas import NamedAreas, estimate_areas
+from ldpstream.estimators.areas.tree import prepare_tree
 from ldpstream.estimators.quantiles.prefixes import Prefixes
 from ldpstream.estimators.quantiles.quantiles import estimate_quantiles, positions
 from ldpstream.estimators.weights import estimate_linear

@@ -33,7 +33,9 @@ from scipy.special import bdtr, bdtrik
 
 from benchmarks.accuracy.repeated import AffineSums, draw_of
 from benchmarks.accuracy.simulate import Case
-from ldpstream.estimators.areas.areas import AreaTree, area_sums, error_levels, prepare_tree
+from ldpstream.estimators.areas.areas import error_levels
+from ldpstream.estimators.areas.sums import area_sums
+from ldpstream.estimators.areas.tree import AreaTree, prepare_tree
 from ldpstream.estimators.bounds.bounded import bound
 from ldpstream.estimators.bounds.options import Estimand, Method, Options, Sampling
 from ldpstream.estimators.bounds.types import Sums

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from benchmarks.accuracy.repeated import privatized
 
-from ldpstream.estimators.areas.areas import NamedAreas, estimate_areas, prepare_tree
+from ldpstream.estimators.areas.areas import NamedAreas, estimate_areas
+from ldpstream.estimators.areas.tree import prepare_tree
 from ldpstream.estimators.bounds.options import Estimand, Method
 from ldpstream.estimators.estimate import share_sums
 from ldpstream.mechanisms.domains.blocks import box_blocks

@@ -3,14 +3,8 @@
 import numpy as np
 import pytest
 
-from ldpstream.estimators.areas.areas import (
-    AreaTree,
-    NamedAreas,
-    bound_areas,
-    build_tree,
-    estimate_areas,
-    prepare_tree,
-)
+from ldpstream.estimators.areas.areas import NamedAreas, bound_areas, estimate_areas
+from ldpstream.estimators.areas.tree import AreaTree, build_tree, prepare_tree
 from ldpstream.estimators.estimate import estimate_sets
 from ldpstream.mechanisms.domains.blocks import Blocks, box_blocks
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
@@ -57,13 +51,15 @@ def test_fewer_decoders_leave_out_levels_and_never_a_value() -> None:
 
 @pytest.mark.parametrize("blocks", [box_blocks(SHAPE, (4, 5), "blocks"), SPOTTED])
 @pytest.mark.parametrize("estimand", ["respondents", "population"])
+@pytest.mark.parametrize("method", ["normal", "exact"])
 def test_areas_of_all_blocks_at_once_are_estimated_as_each_alone(
-    blocks: Blocks, estimand: str
+    blocks: Blocks, estimand: str, method: str
 ) -> None:
+    """With proved bounds, from the counts of the reports of each area alone."""
     mechanism = BlockHadamard(1.0, blocks)
     statistic = counted(mechanism, np.arange(3_000) % 70)
     tree = prepare_tree(mechanism, SHAPE, ordered=True)
-    options = {"estimand": estimand, "method": "normal"}
+    options = {"estimand": estimand, "method": method}
     estimates = bound_areas(mechanism, statistic, 3_000, tree, **options)
     for level in range(int(tree.level.max()) + 1):
         places = np.flatnonzero(tree.level == level)
@@ -81,6 +77,7 @@ def test_areas_of_all_blocks_at_once_are_estimated_as_each_alone(
             of_these = getattr(estimates, name)[places]
             np.testing.assert_allclose(of_these, getattr(alone, name), rtol=1e-9, atol=1e-12)
         assert estimates.form[places].tolist() == alone.form.tolist()
+    assert ("e-value" in estimates.form) == (method == "exact")
 
 
 def spot() -> tuple[BlockHadamard, NamedAreas]:

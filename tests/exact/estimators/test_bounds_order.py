@@ -6,7 +6,8 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 
-from ldpstream.estimators.areas.areas import estimate_areas, prepare_tree
+from ldpstream.estimators.areas.areas import estimate_areas
+from ldpstream.estimators.areas.tree import prepare_tree
 from ldpstream.estimators.bounds.bounded import forged_reports
 from ldpstream.estimators.bounds.options import BY_LIKELIHOOD, Estimand, Method, Sampling
 from ldpstream.estimators.bounds.types import Estimate
