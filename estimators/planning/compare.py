@@ -116,7 +116,7 @@ def compare(
         try:
             progress.begin(f"predicting {mechanism.id} {proposal.variant}".rstrip())
             predictions = Predictions.of(mechanism, workload, progress)
-            variance = _objective(mechanism, predictions, workload, progress)
+            variance = _objective(mechanism, predictions, workload)
         except TimeUpError:
             unreached.append(proposal)
             continue
@@ -134,14 +134,12 @@ def compare(
     return Comparison(tuple(candidates), tuple(refused), tuple(unsuited), tuple(unreached))
 
 
-def _objective(
-    mechanism: Mechanism, predictions: Predictions, workload: PlannedWorkload, progress: Progress
-) -> float:
+def _objective(mechanism: Mechanism, predictions: Predictions, workload: PlannedWorkload) -> float:
     """Return the mean variance of the objective's queries, or their mean squared error."""
     if workload.objective == "mmse":
         bayes = Bayes.of(mechanism, workload.shares)
         return float(bayes.errors(np.eye(mechanism.size)).mean())
-    variances = predictions.objective(mechanism, workload, progress)
+    variances = predictions.objective(workload)
     return mean_variance(variances, workload.sorting_queries, workload)
 
 

@@ -68,30 +68,30 @@ class Predictions:
             spread=prefix_spread(mechanism, workload) if workload.quantiles else None,
         )
 
-    def objective(
-        self, mechanism: Mechanism, workload: PlannedWorkload, progress: Progress
-    ) -> Floats:
-        """Return the variances of the objective's queries."""
+    def objective(self, workload: PlannedWorkload) -> Floats:
+        """Return the variances of the objective's queries (`PlannedWorkload.sorting_queries`)."""
         queries = workload.sorting_queries
         if queries is workload.boxes:
             return self.boxes
         if queries is workload.values:
             return self.values
-        return query_variances(mechanism, queries, workload.shares, progress)
+        published = np.concatenate((self.ranges, self.quantiles))
+        return published if published.size else self.top
 
 
 def query_variances(
     mechanism: Mechanism, queries: QuerySets, shares: Floats, progress: Progress = UNLIMITED
 ) -> Floats:
     """Return the respondents' variances for one report, of sets, then prefixes, float64 `(q,)`."""
-    sets, prefixes = progress.each(queries.sets), progress.each(queries.prefixes)
-    weights = (indicator(mechanism.size, members) for members in prefixes)
-    return np.concatenate(
-        [
-            predicted_set_variances(mechanism, sets, shares=shares),
-            predicted_linear_variances(mechanism, weights, shares=shares),
-        ]
-    )
+    variances = [np.empty(0)]
+    if queries.sets:
+        sets = progress.each(queries.sets)
+        variances.append(predicted_set_variances(mechanism, sets, shares=shares))
+    if queries.prefixes:
+        prefixes = progress.each(queries.prefixes)
+        weights = (indicator(mechanism.size, members) for members in prefixes)
+        variances.append(predicted_linear_variances(mechanism, weights, shares=shares))
+    return np.concatenate(variances)
 
 
 def mean_variance(variances: Floats, queries: QuerySets, workload: PlannedWorkload) -> float:

@@ -37,6 +37,12 @@ class DesignDecoder(DisclosedBlocks, MassDecoder):
         self._tables = SupportTables.of([d.support for d in layout.designs])
         self._unlikely = np.array([float(d.unlikely) for d in layout.designs])
         self._excess = np.array([float(d.likely - d.unlikely) for d in layout.designs])
+        # A block of one report is its own sum.
+        self._starts = {
+            kind: layout.starts[layout.kinds == kind]
+            for kind, design in enumerate(layout.designs)
+            if design.order > 1
+        }
         if layout.blocks.count == 1:
             self.step = float(self._tables.step[0])
 
@@ -51,20 +57,19 @@ class DesignDecoder(DisclosedBlocks, MassDecoder):
     def _batches(
         self, each: Sequence[IncidenceProduct]
     ) -> Iterator[tuple[IncidenceProduct, Indices, int]]:
-        """Yield each transform with the first reports of its blocks, and their order."""
-        layout = self._layout
-        for kind, (design, sums) in enumerate(zip(layout.designs, each, strict=True)):
-            starts = layout.starts[layout.kinds == kind]
-            step = max(1, _MAX_BATCH // design.order)
+        """Yield each transform with the first reports of its blocks, and their order, above 1."""
+        for kind, starts in self._starts.items():
+            order = self._layout.designs[kind].order
+            step = max(1, _MAX_BATCH // order)
             for first in range(0, len(starts), step):
-                yield sums, starts[first : first + step], design.order
+                yield each[kind], starts[first : first + step], order
 
     def _sum(self, each: Sequence[IncidenceProduct], vector: NDArray[Number]) -> NDArray[Number]:
         """Return the sums of all blocks, each by the transform of its design."""
         if self.step is not None:
             (alone,) = each[0](vector[None])
             return np.asarray(alone)
-        out = np.empty_like(vector)
+        out = vector.copy()
         for sums, starts, reports in self._batches(each):
             if len(starts) == 1:
                 block = slice(int(starts[0]), int(starts[0]) + reports)
@@ -133,7 +138,7 @@ class DesignDecoder(DisclosedBlocks, MassDecoder):
 
     def _sum_rows(self, each: Sequence[IncidenceProduct], rows: Floats) -> Floats:
         """Do the same as `_sum` for several vectors, `(r, outputs)`."""
-        out = np.empty_like(rows)
+        out = rows.copy()
         for sums, starts, reports in self._batches(each):
             places = starts[:, None] + np.arange(reports)
             summed = sums(rows[:, places].reshape(-1, reports))

@@ -66,7 +66,7 @@ class BlanketDecoder(Decoder):
 
     def _mean_shift(self, weights: Floats) -> float:
         """Return `c` of a query."""
-        return -self._odds * float(self._blanket @ self._means(weights))
+        return float(self._shift(slice(None)) @ weights)
 
     def totals(self, statistic: Statistic) -> Floats:
         sums = self._inner.totals(statistic) / self._tau
@@ -180,8 +180,7 @@ class SymbolBlanket(BlanketDecoder, CountDecoder):
 
     def expect(self, function: Floats) -> Floats:
         """Return `Q f`, from the means over the reports of each group."""
-        layout = self._inner.reports
-        means = np.add.reduceat(np.asarray(function, dtype=np.float64), layout.starts)
+        orders = self._inner.reports.orders
         expected = self._inner.expect(function) * self._tau
-        expected += (1.0 - self._tau) * float(self._blanket @ (means / layout.orders))
+        expected += (1.0 - self._tau) * float(np.repeat(self._blanket / orders, orders) @ function)
         return expected
