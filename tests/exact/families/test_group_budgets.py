@@ -216,6 +216,8 @@ def test_thresholds_and_noise_are_those_of_the_theory(
         ((2,) * 5, (0.5, 1.5), 39.66705, 36.66160),
         ((6, 6), (1.0, 1.5), 29.66807, 28.40525),
         ((20,) * 50, (1.0, 4.0), 433.143, 0.0),
+        # Subsets have 9677.34; one budget of 1 for all pairs, which is allowed, has 3674.33.
+        ((20,) * 50, (1.0, 2.0), 1.03 * 9677.34, 3674.33),
     ],
 )
 def test_nested_budgets_are_near_the_optimum(

@@ -17,9 +17,11 @@ from ldpstream.mechanisms.families.groups.designs import (
 from ldpstream.mechanisms.families.groups.high_low import HighLow
 from ldpstream.mechanisms.families.groups.mechanism import (
     Groups,
+    best_groups,
     sensitive_groups,
 )
 from ldpstream.mechanisms.interface.mechanism import Mechanism
+from ldpstream.mechanisms.policies.groups import sensitive_policy
 from tests.exact.enumeration import Scripted
 
 WORD = 1 << 64
@@ -125,6 +127,31 @@ def test_totals_are_near_the_optimum_over_all_channels(
     assert old == pytest.approx(today, abs=6e-5)
     centred = total(HighLow(epsilon, size, frozenset(range(sensitive))))
     assert optimum <= centred < old
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "chosen", "subsets", "before"),
+    [(1.0, 344, 2666.18, 2948.88), (2.0, 196, 437.388, 672.748), (4.0, 39, 40.8037, 245.547)],
+)
+def test_totals_of_many_sensitive_values_are_those_of_the_theory(
+    epsilon: float, chosen: int, subsets: float, before: float
+):
+    """1,000 of 5,000 values, which a fifth of the users have; `before` is that of `high-low`."""
+    values = frozenset(range(1_000))
+    of = [of_subsets(epsilon, 5_000, 1_000, d) for d in (chosen - 1, chosen, chosen + 1)]
+    found = [total_of_fifth(mechanism) for mechanism in of]
+    assert found[1] == pytest.approx(subsets, rel=2e-6)
+    assert found[1] == min(found)
+    best = best_groups(sensitive_policy(epsilon, 5_000, values), share=0.2)
+    assert total_of_fifth(best) <= 1.001 * subsets
+    assert total_of_fifth(HighLow(epsilon, 5_000, values)) == pytest.approx(before, rel=1e-5)
+
+
+def total_of_fifth(mechanism: Mechanism) -> float:
+    """The total of the first 1,000 of 5,000 values, whose users are alike, and of all others."""
+    listed, plain = (mechanism.decoder.noise(np.eye(1, 5_000, x)[0]) for x in (0, 1_000))
+    inside = listed[0] + 999 * listed[1]
+    return float(0.2 * inside + 0.8 * (1_000 * listed[1_000] + plain[1_000]))
 
 
 def test_designs_of_any_share_are_those_of_least_total():

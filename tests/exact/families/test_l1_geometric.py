@@ -114,3 +114,20 @@ def test_an_epsilon_whose_channel_says_nothing_is_refused(kind: Kind, most: int)
 def test_an_impossible_shape_is_refused_by_name(kind: Kind, shape: tuple[int, ...]):
     with pytest.raises(SpecError, match=r"^shape"):
         kind(1.0, shape)
+
+
+@pytest.mark.parametrize(
+    ("kind", "epsilon", "variance"),
+    [
+        (L1Geometric, 0.3, 14.7511),
+        (L1Bits, 0.3, 11.0282),
+        (L1Geometric, 1.0, 0.2206),
+        (L1Bits, 1.0, 0.9207),
+    ],
+)
+def test_two_prefixes_of_sixteen_values_are_those_of_the_theory(
+    kind: Kind, epsilon: float, variance: float
+):
+    prefixes = np.tri(16)[[4, 7]]
+    found = np.mean([kind(epsilon, (16,)).decoder.noise(row) for row in prefixes])
+    assert found == pytest.approx(variance, abs=6e-5)

@@ -1,13 +1,17 @@
 """How many bins: the rule's values, and where plans, `check` and `init` name them."""
 
+import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ldpstream.agents.cli.configuration import TEMPLATE
 from ldpstream.agents.cli.plans.bins import bins_warnings, recommend_bins
 from ldpstream.agents.config import load_config
 from ldpstream.estimators.planning.bins import recommended_bins, recommended_tree_bins
+from ldpstream.mechanisms.families.l1.bits import L1Bits
+from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from tests.stream.cli import configured, invoke
 
 TABLE = """
@@ -138,3 +142,15 @@ def test_init_writes_the_number_with_its_kappa(tmp_path: Path):
     found = recommend_bins(spec, 10_000)
     assert found is not None
     assert (found.recommended, round(found.epsilon, 9)) == (10, 0.2)
+
+
+@pytest.mark.parametrize(
+    ("bins", "bits", "geometric"), [(5, 0.029580, 0.042514), (160, 0.804984, 5.742615)]
+)
+def test_more_bins_are_noise(bins: int, bits: float, geometric: float):
+    """Standard errors of a share below a threshold: a budget of .02 a unit of 100, 10,000 users."""
+    shape = (bins + 1,)
+    for kind, error in ((L1Bits, bits), (L1Geometric, geometric)):
+        decoder = kind(math.log1p(2.0 / bins), shape).decoder
+        worst = max(decoder.noise(prefix).mean() for prefix in np.tri(bins + 1)[:-1])
+        assert math.sqrt(worst / 10_000) == pytest.approx(error, abs=6e-7)
