@@ -10,7 +10,6 @@ import asyncio
 import gzip
 import hashlib
 import json
-import os
 import time
 import zlib
 from base64 import b64decode, b64encode
@@ -32,13 +31,13 @@ from ldpstream.agents.cli.terminal import broker
 from ldpstream.agents.cli.terminal.common import config_option, count, load_collection
 from ldpstream.agents.cli.terminal.errors import Failed, Refused
 from ldpstream.agents.config import CollectionConfig, Config
-from ldpstream.agents.document.sinks import check_replaceable
 from ldpstream.agents.engine.changelog import ChangelogReader
 from ldpstream.agents.engine.contexts import make_context
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.encoding import state_prefix
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import Replica, fits, head_record, live_records
+from ldpstream.mechanisms.base.files import check_replaceable, replaced_file
 from ldpstream.mechanisms.base.times import format_time
 
 _PATIENCE_SECONDS: Final = 60.0
@@ -337,24 +336,14 @@ def write_backup(file: Path, description: Description, records: Iterable[Record]
 
     A file of this name is replaced once the new one is whole.
     """
-    unfinished = file.with_name(f"{file.name}.unfinished")
-    with suppress(FileNotFoundError):
-        unfinished.unlink()
-    descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as raw:
-            with gzip.open(raw, "wt", encoding="ascii", compresslevel=6) as out:
-                out.write(json.dumps({"format": _FORMAT, **asdict(description)}) + "\n")
-                for partition, key, value in records:
-                    line = [partition, b64encode(key).decode(), b64encode(value).decode()]
-                    out.write(json.dumps(line) + "\n")
-            raw.flush()
-            os.fsync(raw.fileno())
-        unfinished.replace(file)
-    except OSError:
-        # The disk is full, say: it needs the space of what was written so far.
-        unfinished.unlink(missing_ok=True)
-        raise
+    with (
+        replaced_file(file, mode=0o600) as raw,
+        gzip.open(raw, "wt", encoding="ascii", compresslevel=6) as out,
+    ):
+        out.write(json.dumps({"format": _FORMAT, **asdict(description)}) + "\n")
+        for partition, key, value in records:
+            line = [partition, b64encode(key).decode(), b64encode(value).decode()]
+            out.write(json.dumps(line) + "\n")
     return file.stat().st_size
 
 

@@ -24,6 +24,7 @@ from ldpstream.agents.cli.terminal.value_options import Reading, ReadingOptions,
 from ldpstream.agents.cli.terminal.values import read_values
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.mechanisms.base.arrays import Integers
+from ldpstream.mechanisms.base.files import check_replaceable, replaced_file
 from ldpstream.mechanisms.interface.mechanism import Reports
 from ldpstream.mechanisms.ledger import Ledger
 from ldpstream.mechanisms.wire.spec import CollectionSpec
@@ -70,7 +71,11 @@ def privatize(
     spec = collection.spec
     collect_rarely()
     if to is not None:
-        with to.open("wb") as sink, closing(_draw(spec, values, reading)) as chunks:
+        try:
+            check_replaceable(to)
+        except ValueError as error:
+            raise Refused(f"--to: {error}") from error
+        with replaced_file(to) as sink, closing(_draw(spec, values, reading)) as chunks:
             write_table(sink, spec, chunks)
         return
     for reports, times_ms in _draw(spec, values, reading):

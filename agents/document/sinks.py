@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from ldpstream.agents.document.flat import HEADER, document_rows
 from ldpstream.agents.document.model import EstimateDocument
+from ldpstream.mechanisms.base.files import check_replaceable, replaced_file
 from ldpstream.mechanisms.base.lazy import imported
 
 _WINDOW: Final = ("collection", "fingerprint", "size", "start", "end")
@@ -64,13 +65,6 @@ def check_target(to: str) -> None:
     imported("pyarrow", "parquet", "a Parquet file")
 
 
-def check_replaceable(path: str | Path) -> None:
-    """Check that a new file in place of this one replaces no folder and no device."""
-    if Path(path).exists() and not Path(path).is_file():
-        kind = "a folder" if Path(path).is_dir() else "something else"
-        raise ValueError(f"{path}: expected a file, got {kind}")
-
-
 def _window(document: EstimateDocument) -> tuple[str, ...]:
     window = document.window
     ends = ("", "") if window is None else (window.start, window.end)
@@ -109,11 +103,5 @@ def _write(to: str, rows: Sequence[Row]) -> None:
     new = {tuple(row[name] for name in _WINDOW) for row in rows}
     old_rows = [row for row in old_rows if tuple(row[name] for name in _WINDOW) not in new]
     ordered = sorted([*old_rows, *rows], key=lambda row: tuple(row[name] for name in _KEY))
-    # Renamed at the end, so that readers see the whole old file or the whole new one.
-    unfinished = f"{to}.new"
-    try:
-        parquet.write_table(pa.Table.from_pylist(ordered, schema), unfinished)
-    except OSError:
-        Path(unfinished).unlink(missing_ok=True)
-        raise
-    Path(unfinished).replace(to)
+    with replaced_file(to) as file:
+        parquet.write_table(pa.Table.from_pylist(ordered, schema), file)

@@ -28,6 +28,7 @@ from ldpstream.agents.document.model import EstimateDocument
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.mechanisms.base.arrays import Integers, unmasked
 from ldpstream.mechanisms.base.errors import ValueOutsideDomainError
+from ldpstream.mechanisms.base.files import replaced_file
 from ldpstream.mechanisms.base.texts import count
 from ldpstream.mechanisms.base.times import parse_time, read_times, time_of
 from ldpstream.mechanisms.domains.attributes import Attributes, Columns
@@ -122,8 +123,10 @@ class ReportSet:
 
         Raises:
             OSError: where the file cannot be written.
+            ValueError: for a path of something other than a file.
         """
-        Path(path).write_bytes(self.to_lines())
+        with replaced_file(path) as file:
+            file.write(self.to_lines())
 
 
 def privatize(

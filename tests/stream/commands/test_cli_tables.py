@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -268,6 +269,19 @@ def test_reports_are_written_and_read_as_a_table(file: str, tmp_path: Path):
     estimate = ["estimate", "-c", file, "--json", "c"]
     assert invoke(*estimate, str(table)).stdout == invoke(*estimate, str(lines)).stdout
     assert "collection g" in refused(invoke("estimate", "-c", file, "g", str(table)))
+
+
+def test_bad_input_leaves_the_old_table_and_nothing_else(file: str, tmp_path: Path):
+    table, folder = tmp_path / "out" / "reports.arrow", tmp_path / "out"
+    folder.mkdir()
+    table.write_bytes(b"an older one")
+    command = ["privatize", "-c", file, "--to"]
+    refused(invoke(*command, str(table), "c", keep(tmp_path, b"0\nelephant\n")))
+    assert table.read_bytes() == b"an older one"
+    assert [*folder.iterdir()] == [table]
+    os.mkfifo(pipe := tmp_path / "pipe")
+    said = refused(invoke(*command, str(pipe), "c", keep(tmp_path, b"0\n")))
+    assert said == f"--to: {pipe}: expected a file, got something else"
 
 
 def test_buffers_of_reports_are_read_without_what_fills_them_up():
