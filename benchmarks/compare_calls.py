@@ -25,7 +25,7 @@ import numpy as np
 from tests.checkouts import HERE, extract
 
 from benchmarks.speed.calls import CALLS
-from benchmarks.speed.start import COLLECTION, COMMAND, cpu_seconds
+from benchmarks.speed.start import COLLECTION, COMMAND, cpu_seconds, keep_compiled
 from ldpstream.agents.cli.main import COMMANDS
 
 MOST: Final = 1.05
@@ -118,6 +118,7 @@ def main() -> int:
     given = parser.parse_args()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ldpstream-calls-")))
+        keep_compiled(folder)
         commands = write_commands(folder)
         names = [
             name

@@ -17,7 +17,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.speed.start import COLLECTION, COMMAND, cpu_seconds
+from benchmarks.speed.start import COLLECTION, COMMAND, cpu_seconds, keep_compiled
 from ldpstream.agents.cli.terminal.columnar import import_arrow
 from ldpstream.mechanisms.base.times import format_time
 
@@ -31,6 +31,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
+        keep_compiled(Path(folder))
         rows = _measure(Path(folder), given.lines, given.rounds)
     table = Table(title=f"{given.lines:,} lines, median of {given.rounds}")
     for heading in ("what", "CPU s", "times reading the lines"):
