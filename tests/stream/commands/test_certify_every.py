@@ -17,7 +17,8 @@ pytestmark = pytest.mark.slow
 
 CHANNELS = Path(__file__).parents[2] / "vectors" / "channels"
 CHANNEL_SIZES = {"asymmetric": 3, "classical": 5, "line": 6, "graph": 6, "lip": 4}
-EPSILONS = chosen(("1e-6", "1.0", "50.0"), soak=("1e-6", "0.1", "1.0", "5.0", "50.0"))
+EPSILONS = chosen(("1.0",), soak=("1e-6", "0.1", "1.0", "5.0", "50.0"))
+"""Of a tiny and of a huge budget tests/conformance certifies every mechanism."""
 LABELS = '{ values = ["no", "yes"] }'
 BLOCKWISE = (
     "{ size = 2 }",
