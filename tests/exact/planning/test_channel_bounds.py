@@ -281,7 +281,7 @@ def test_enumeration_of_all_rays_agrees(name: str, uniform: bool):
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("seed", seeds(4 * len(KINDS), soak=100 * len(KINDS)))
+@pytest.mark.parametrize("seed", seeds(2 * len(KINDS), soak=100 * len(KINDS)))
 def test_no_mechanism_is_below_the_bound_of_a_random_policy(seed: int):
     kind, candidates, optimum = planned(seed, 7)
     if optimum is None or not candidates:
