@@ -37,7 +37,8 @@ from ldpstream.agents.config.windows import check_devices, read_spread, window_s
 from ldpstream.agents.state.disclosure_groups import blocks_of_reports
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.mechanisms.base.errors import QueryError, SpecError
-from ldpstream.mechanisms.domains.queries import ValueSet, make_set
+from ldpstream.mechanisms.base.texts import canonical_text
+from ldpstream.mechanisms.domains.queries import Subset, ValueSet, make_set
 from ldpstream.mechanisms.registry.registry import check_id
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
@@ -376,7 +377,8 @@ def _resolved(options: EstimateOptions, tables: _Tables, spec: CollectionSpec) -
             raise ConfigError(f"{where}.{key_path(keys)}", f"expected {error.expected}") from error
     for written, where in tables:
         if isinstance(written, PublishTable | AttributeTable) and written.sets:
-            resolved["ranges"] = (*resolved.get("ranges", ()), *_sets(written.sets, where, spec))
+            ranges = resolved.get("ranges", ())
+            resolved["ranges"] = (*ranges, *_sets(written.sets, where, spec, ranges))
     if "top" not in resolved and spec.mechanism.unanswered(None) is not None:
         resolved["top"] = 0
     if resolved.get("quantiles"):
@@ -387,16 +389,23 @@ def _resolved(options: EstimateOptions, tables: _Tables, spec: CollectionSpec) -
 
 
 def _sets(
-    written: Mapping[str, Sequence[str | int]], where: str, spec: CollectionSpec
+    written: Mapping[str, Sequence[str | int]],
+    where: str,
+    spec: CollectionSpec,
+    ranges: Sequence[Subset],
 ) -> Iterator[ValueSet]:
     blocks = disclosed_blocks(spec)
-    for name, labels in written.items():
-        path = f"{where}.{key_path(['sets', name])}"
+    names = {one.name for one in ranges}
+    for key, labels in written.items():
+        path, name = f"{where}.{key_path(['sets', key])}", canonical_text(key)
         if spec.attributes:
             what = "expected none for records: set sets of an attribute in attributes.NAME"
             raise ConfigError(path, what)
         if blocks is not None and name in (blocks.names or ()):
             raise ConfigError(path, "expected another name: it is that of a block of the domain")
+        if name in names:
+            raise ConfigError(path, "expected each name once, of ranges and sets")
+        names.add(name)
         try:
             yield make_set(name, labels, spec.domain.estimated)
         except QueryError as error:

@@ -15,6 +15,7 @@ from ldpstream.agents.config.errors import ConfigError, key_path
 from ldpstream.agents.config.query.capabilities import disclosed_blocks
 from ldpstream.agents.config.tables import CollectionTable
 from ldpstream.mechanisms.base.errors import QueryError
+from ldpstream.mechanisms.base.texts import canonical_text
 from ldpstream.mechanisms.base.times import parse_time
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.domains.queries import make_set
@@ -64,9 +65,15 @@ def read_names(path: str, table: CollectionTable, spec: CollectionSpec, *, base:
     if table.axes is not None and len(table.axes) != len(domain.shape):
         what = f"expected {len(domain.shape)} names, one for each dimension, got {len(table.axes)}"
         raise ConfigError(f"{path}.axes", what)
+    labels = {}
     try:
         if table.value_labels:
             make_set("value_labels", list(table.value_labels), domain)
+            # As the domain spells them: whoever shows a value looks up its own label.
+            written = domain.written
+            places = written.parse_columns([[label] for label in table.value_labels])
+            spelled = [str(written.label(place)) for place in places.tolist()]
+            labels = dict(zip(spelled, table.value_labels.values(), strict=True))
     except QueryError as error:
         where = f"{path}.{key_path(['value_labels'])}"
         raise ConfigError(where, f"expected labels of the domain: {error.expected}") from error
@@ -80,7 +87,7 @@ def read_names(path: str, table: CollectionTable, spec: CollectionSpec, *, base:
         unit=table.unit,
         axes=None if table.axes is None else tuple(table.axes),
         block_names=names,
-        value_labels=table.value_labels,
+        value_labels=labels,
         geojson=_geojson(f"{path}.geojson", table.geojson, blocks, base=base),
         events=events,
     )
@@ -122,6 +129,7 @@ def _block_names(
         raise ConfigError(path, "expected none: reports disclose no blocks of the domain")
     if blocks.names is not None:
         raise ConfigError(path, "expected none: the domain's file names its blocks")
+    names = [canonical_text(name) for name in names]
     if len(names) != blocks.count or len(set(names)) < len(names):
         what = f"expected {blocks.count} different names, one for each block, got {len(names)}"
         raise ConfigError(path, what)
@@ -149,6 +157,8 @@ def _geojson(path: str, file: str | None, blocks: Blocks | None, *, base: Path) 
     known = {*range(blocks.count), *(blocks.names or ())}
     for number, feature in enumerate(features):
         name = feature.get("id") if isinstance(feature, dict) else None
+        if isinstance(name, str):
+            feature["id"] = name = canonical_text(name)
         if not isinstance(name, str | int) or name not in known:
             what = (
                 f'expected an "id" that is the number of a block, 0..{blocks.count - 1}, or its '

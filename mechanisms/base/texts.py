@@ -1,6 +1,10 @@
 """What people see of a text, where Unicode has several spellings; and numbers of things."""
 
+from typing import Final
 from unicodedata import is_normalized, normalize
+
+# Other marks without width join or part letters, which people see.
+_UNSEEN: Final = dict.fromkeys((0xAD, 0x200B, 0x2060, 0xFEFF))
 
 
 def canonical_text(text: str) -> str:
@@ -16,8 +20,11 @@ def canonical_text(text: str) -> str:
 
 
 def seen_text(text: str) -> str:
-    """Return what people see of a text: also without spaces at its ends and repeated ones."""
-    return " ".join(canonical_text(text).split())
+    """Return what people see of a text: also without spaces at its ends and repeated ones.
+
+    A byte order mark between files, for example, is a space without width.
+    """
+    return " ".join(canonical_text(text).translate(_UNSEEN).split())
 
 
 def count(number: int, what: str) -> str:

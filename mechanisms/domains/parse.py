@@ -127,9 +127,12 @@ def _interval(table: dict[str, object]) -> Domain:
         ):
             raise SpecError(key, f"[low, high], two numbers, got {describe(pair)}")
         try:
-            numbers.append((float(pair[0]), float(pair[1])))
+            low, high = float(pair[0]), float(pair[1])
         except OverflowError:
             raise SpecError(key, "numbers of double precision, got a huge one") from None
+        if (low, high) != (pair[0], pair[1]):
+            raise SpecError(key, "numbers that doubles hold, got an integer between two of them")
+        numbers.append((low, high))
     raw = table["bins"]
     bins: list[Any] = raw if isinstance(raw, list) else [raw] * len(numbers)
     interval = Interval(tuple(numbers), tuple(bins))

@@ -194,8 +194,10 @@ def make_linear(
         raise QueryError("linear", f"finite weights of at most {_MAX_WEIGHT:g}")
     numbers = np.array(values, dtype=np.float64)
     if isinstance(weights, Mapping):
-        full = np.zeros(size)
-        full[_indices(list(weights), domain.written, "linear")] = numbers
+        places, full = _indices(list(weights), domain.written, "linear"), np.zeros(size)
+        if len(set(places)) < len(places):
+            raise QueryError("linear", "each label once")
+        full[places] = numbers
         numbers = full
     return Linear(name, domain.merge_weights(numbers))
 

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from ldpstream.mechanisms import (
     SpecError,
     ValueOutsideDomainError,
 )
+from ldpstream.mechanisms.domains import parse
 
 extents = st.integers(2, 9)
 texts = st.text(min_size=1, max_size=6)
@@ -169,6 +171,9 @@ def test_all_domains_but_labels_are_ordered():
         (lambda: Labels(("a", "")), "values[1]"),
         (lambda: Labels(("a", 1.5)), "values[1]"),
         (lambda: Labels(("1", "a", 1)), "values[2]"),
+        (lambda: Labels(("a", "\ufeffa")), "values[1]"),
+        (lambda: Labels(("a", "b\u200b", "\u00adb")), "values[2]"),
+        (lambda: parse_domain({"interval": [0, 2**53 + 1], "bins": 2}), "domain.interval"),
         (lambda: Interval(((0.0, math.inf),), (4,)), "interval"),
         (lambda: Interval(((0.0, 1.0), (1.0, math.nan)), (4, 4)), "interval[1]"),
         (lambda: Interval(((1.0, 1.0),), (4,)), "interval"),
@@ -207,6 +212,10 @@ def test_durations_are_not_numbers(domain: Domain, unit: str):
     for labels in (durations, list(durations), [2, durations[0]]):
         with pytest.raises(ValueOutsideDomainError):
             domain.index(labels)
+
+
+def parse_domain(table: dict[str, Any]) -> object:
+    return parse.parse_domain(table, path="domain", base=Path())
 
 
 def test_a_boolean_in_an_array_of_its_own_is_refused():

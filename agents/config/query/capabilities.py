@@ -17,6 +17,7 @@ from ldpstream.estimators.bounds.options import ANYTIME, BY_LIKELIHOOD
 from ldpstream.estimators.likelihood.mechanisms import SUPPORTED, has_likelihood
 from ldpstream.estimators.queries import indicator
 from ldpstream.mechanisms.base.errors import QueryError
+from ldpstream.mechanisms.base.texts import canonical_text
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.domains.queries import Subset
 from ldpstream.mechanisms.interface.mechanism import Mechanism
@@ -193,6 +194,7 @@ def _named(
     """Return the published range or set, or the block, if `query` is its name."""
     if not isinstance(query, str):
         return query
+    query = canonical_text(query)
     same_name = next((named for named in published if named.name == query), None)
     if same_name is not None or ".." in query:
         return same_name or query

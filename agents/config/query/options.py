@@ -36,6 +36,7 @@ from ldpstream.estimators.bounds.options import (
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.errors import QueryError
 from ldpstream.mechanisms.base.numbers import read_number, read_whole
+from ldpstream.mechanisms.base.texts import canonical_text
 from ldpstream.mechanisms.domains.parse import Domain
 from ldpstream.mechanisms.domains.queries import Linear, Subset, make_linear, make_range
 
@@ -125,13 +126,15 @@ def each_named(make: Callable[[str, Any, Domain], Any]) -> Resolve:
     """Return the resolver of a table of named queries; `make` resolves one of them."""
 
     def resolve(table: Mapping[str, Any], domain: Domain) -> tuple[Any, ...]:
-        resolved = []
+        resolved: dict[str, Any] = {}
         for name, written in table.items():
+            if (spelled := canonical_text(name)) in resolved:
+                raise QueryError("name", "each name once", entry=name)
             try:
-                resolved.append(make(name, written, domain))
+                resolved[spelled] = make(spelled, written, domain)
             except QueryError as error:
                 raise QueryError(error.name, error.expected, entry=name) from error
-        return tuple(resolved)
+        return tuple(resolved.values())
 
     return resolve
 

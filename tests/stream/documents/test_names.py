@@ -58,6 +58,7 @@ def test_names_change_neither_the_spec_nor_what_others_call_its_blocks() -> None
         ({"axes": ["a", "b"]}, "pupils.axes: expected 1 names, one for each dimension, got 2"),
         ({"block_names": ["a"]}, "pupils.block_names: expected 2 different names"),
         ({"block_names": ["a", "a"]}, "pupils.block_names: expected 2 different names"),
+        ({"block_names": ["\u00e9", "e\u0301"]}, "pupils.block_names: expected 2 different names"),
         ({"value_labels": {"4": "x"}}, "pupils.value_labels: expected labels of the domain"),
         ({"domain": {"size": 4}, "geojson": "x.json", "mechanism": "l1-bits"}, "no blocks"),
         ({"geojson": "missing.json"}, "pupils.geojson: expected a GeoJSON file"),
@@ -95,6 +96,12 @@ def test_shapes_name_blocks_by_number_or_name(tmp_path: Path) -> None:
     (tmp_path / "shapes.json").write_text(shapes(0, "often"))
     found = read(tmp_path, **NAMES, geojson="shapes.json")
     assert json.loads(found.names.geojson or b"")["features"][1]["id"] == "often"
+
+
+def test_shapes_name_blocks_in_any_of_unicodes_spellings(tmp_path: Path) -> None:
+    (tmp_path / "shapes.json").write_text(shapes("e\u0301", "b"))
+    found = read(tmp_path, block_names=["\u00e9", "b"], geojson="shapes.json")
+    assert json.loads(found.names.geojson or b"")["features"][0]["id"] == "\u00e9"
 
 
 def test_people_read_names_where_values_are_printed(tmp_path: Path) -> None:

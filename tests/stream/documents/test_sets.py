@@ -7,6 +7,7 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 import ldpstream as ldp
+from ldpstream.agents.config.query.capabilities import read_options
 from ldpstream.agents.document.flat import document_csv
 from ldpstream.agents.document.model import EstimateDocument
 from ldpstream.agents.web import build_http
@@ -17,6 +18,9 @@ from tests.stream.serving import START_MS, serve_collections
 ZONES = "JFK,Queens\nLGA,Queens\nAstoria,Queens\nEWR,Newark\nSoHo,Manhattan\nHarlem,Manhattan\n"
 VISITS = ["JFK"] * 300 + ["Astoria"] * 200 + ["EWR"] * 100 + ["SoHo"] * 400
 PATH = "/api/collections/zones/estimate"
+
+
+CAFE, CAFE_NFD = "Caf\u00e9", "Cafe\u0301"
 
 
 def zones(folder: Path, **keys: Any) -> dict[str, Any]:
@@ -107,6 +111,7 @@ async def test_a_wrong_set_is_refused(tmp_path: Path, given: dict[str, Any], exp
         ({"x": []}, "publish.sets.x: expected a list of labels, at least one"),
         ({"x": ["JFK", "JFK"]}, "publish.sets.x: expected each label once"),
         ({"Queens": ["JFK"]}, "publish.sets.Queens: expected another name: it is that of a block"),
+        ({CAFE: ["JFK"], CAFE_NFD: ["LGA"]}, "expected each name once"),
     ],
 )
 def test_a_wrong_configured_set_is_refused(
@@ -114,6 +119,38 @@ def test_a_wrong_configured_set_is_refused(
 ) -> None:
     with pytest.raises(ValueError, match=expected.replace(".", r"\.")):
         ldp.define_collection("zones", **zones(tmp_path, publish={"sets": sets}))
+
+
+@pytest.mark.parametrize("written", [CAFE, CAFE_NFD])
+@pytest.mark.parametrize("typed", [CAFE, CAFE_NFD])
+async def test_names_are_found_in_any_of_unicodes_spellings(
+    tmp_path: Path, written: str, typed: str
+) -> None:
+    keys = {
+        "mechanism": "block-hadamard",
+        "domain": {"values": [written, "b", "c", "d"], "blocks": [["b", "c"], [typed, "d"]]},
+        "block_names": ["B", f"{written} block"],
+        "value_labels": {typed: "Coffee"},
+        "publish": {"sets": {f"{written} set": [typed, "b"]}},
+    }
+    config = ldp.define_collection("zones", **{**zones(tmp_path), **keys})
+    assert config.names.value_labels == {written: "Coffee"}
+    found = read_options(config.options, config.spec, {"range": [f"{typed} block", f"{typed} set"]})
+    assert [one.values((4,)).tolist() for one in found.ranges] == [[0, 3], [0, 1]]
+
+
+def test_a_weight_is_given_once_for_each_label_and_a_name_for_each_query(tmp_path: Path) -> None:
+    twice = {CAFE: 1.0, CAFE_NFD: 2.0}
+    weights = {"values": [CAFE, "b"]}, {"linear": {"x": twice}}
+    names = {"size": 2}, {"linear": {name: [1.0, 2.0] for name in twice}}
+    for domain, publish in (weights, names):
+        keys = {"mechanism": "randomized-response", "domain": domain, "publish": publish}
+        with pytest.raises(ValueError, match=r"publish\.linear.*expected each (label|name) once"):
+            ldp.define_collection("zones", **{**zones(tmp_path), **keys})
+    ordered = {"mechanism": "randomized-response", "domain": {"size": 4}}
+    publish = {"ranges": {"x": [0, 1]}, "sets": {"x": [3]}}
+    with pytest.raises(ValueError, match=r"publish\.sets\.x: expected each name once"):
+        ldp.define_collection("zones", **{**zones(tmp_path), **ordered, "publish": publish})
 
 
 def test_sets_of_an_attribute_are_published_with_it(tmp_path: Path) -> None:
