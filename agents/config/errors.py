@@ -39,6 +39,8 @@ _LENGTHS: Final = {
     "string_too_long": "at most",
     "string_too_short": "at least",
 }
+# Keys that `init` wrote once.
+_GONE: Final = {"worker.store": "this key is gone: delete the line; state is kept in memory"}
 
 
 def expected(what: str, got: object) -> str:
@@ -188,7 +190,8 @@ def _problem(
         return str(detail["ctx"]["problem"])
     if detail["type"] == "extra_forbidden":
         table = ["*" if i == 1 and keys[0] == "collection" else k for i, k in enumerate(keys[:-1])]
-        return unknown_key(str(keys[-1]), known_keys[key_path(table)])
+        gone = _GONE.get(key_path(keys))
+        return gone or unknown_key(str(keys[-1]), known_keys[key_path(table)])
     return expected(_wanted(detail), detail["input"])
 
 

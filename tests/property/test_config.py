@@ -120,6 +120,7 @@ def test_keys_that_decide_about_privacy_have_no_default(key: str):
         ({"collection": 3}, "collection: expected a table, got 3"),
         ({"collection": {"a b": MINIMAL}}, 'collection."a b": expected letters, digits'),
         ({"worker": {"name": "x"}}, "worker.name: unknown key; expected one of http, token"),
+        ({"worker": {"store": "memory"}}, "worker.store: this key is gone: delete the line"),
         ({"worker": {"id": "a/b"}}, "worker.id: expected letters"),
         ({"gateway": {"port": 1}}, "gateway.port: unknown key; expected one of http, token"),
         ({"gateway": {"http": ":1"}}, "gateway.http: expected an address"),
