@@ -90,8 +90,8 @@ class TopicReader:
     protocol: str
     """How they share the partitions; empty if nobody does, or the broker does not say."""
     changelog: str
-    """Where workers of the group keep their state; empty for other software, and for workers that
-    have not counted anything or whose broker does not keep it (the embedded one)."""
+    """Where workers of the group keep their state. Empty for other software, in the first second of
+    workers, and where the broker keeps no metadata of commits (the embedded one)."""
 
 
 def commit_metadata(changelog: str) -> str:

@@ -218,28 +218,34 @@ async def _tell_of_readers(
             "list them (Describe on the cluster)"
         )
     for reader in readers:
-        own = is_group(reader.group_id, config.worker.id)
-        changelog = collections[reader.topic].topics.changelog
-        if reader.changelog != changelog and not (own and not reader.changelog):
-            click.echo(f"{reader.topic}: {_describe_reader(reader, own=own)}")
+        collection = collections[reader.topic]
+        own = {collection.topics.changelog}
+        if is_group(reader.group_id, config.worker.id):
+            own.add("")  # Before their first commit.
+        if reader.changelog not in own:
+            click.echo(f"{reader.topic}: {_describe_reader(reader, collection.name)}")
 
 
-def _describe_reader(reader: TopicReader, *, own: bool) -> str:
+def _describe_reader(reader: TopicReader, name: str) -> str:
     """Return what to say of a group whose state, if it has any, is not that of these workers."""
     group, members = reader.group_id, count(reader.members, "member")
     if not reader.changelog:
-        software = {
-            "": "the broker does not say what software it is",
-            FAUST_PROTOCOL[1]: "a Faust app, or workers that have counted nothing yet",
-        }.get(reader.protocol, "other software")
-        return f"note: group {group}, {members}, reads it too: {software}"
-    counted = "in one of both states" if own else "in both"
-    remedy = "stop the others" if own else "stop the others, and delete their group"
+        by = f", by the protocol {reader.protocol}" if reader.protocol else ""
+        return f"note: group {group}, {members}, reads it too{by}"
+    if reader.changelog.endswith(f"-{name}-changelog"):
+        consequence = (
+            "every report counts in both, and `minimum` holds only for the answers of one. To "
+            "share the work, give all the same worker.id; or stop the others, and delete their "
+            "group"
+        )
+    else:
+        consequence = (
+            f"not as {name}: those under one name reject the reports made for the other. Give the "
+            "collection one name, or each name its own topic"
+        )
     return (
         f"warning: other workers count it too, in group {group} ({members}, as far as the broker "
-        f"says), with their state in {reader.changelog}: every report counts {counted}, and "
-        "`minimum` holds only for the answers of one. To share the work, give all the same "
-        f"worker.id and the collection the same name; or {remedy}"
+        f"says), with their state in {reader.changelog}: {consequence}"
     )
 
 
