@@ -48,12 +48,12 @@ class Names:
     def annotations(self) -> Sequence[tuple[int, str]]:
         """The events in the file now: epoch ms and text, oldest first; none if it is broken."""
         if self.events is None:
-            return ()
+            return []
         try:
             return _read_events("annotations", self.events)
         except ConfigError as error:
             log.warning("%s", error)
-            return ()
+            return []
 
 
 def read_names(path: str, table: CollectionTable, spec: CollectionSpec, *, base: Path) -> Names:
