@@ -366,14 +366,17 @@ def query_gauges(
             for gauge in query_gauges(about, attribute_domain):
                 yield replace(gauge, query=f"{about.attribute}.{gauge.query}")
         return
+
+    def read(label: JsonValue) -> str:
+        return (names or {}).get(str(label), str(label))
+
     named = domain.kind == "values" and len(document.distribution) == domain.size
     for rank, entry in enumerate(document.distribution, start=1):
-        label = str(entry.value)
-        query = f"value:{(names or {}).get(label, label)}" if named else f"top:{rank}"
+        query = f"value:{read(entry.value)}" if named else f"top:{rank}"
         yield QueryGauge(query, "share", entry.share, entry.low, entry.high)
     if document.mmse is not None:
         likeliest = document.mmse
-        query = f"mmse:{likeliest.value}"
+        query = f"mmse:{read(likeliest.value)}"
         yield QueryGauge(query, "share", likeliest.share, likeliest.low, likeliest.high)
     for bounds in document.ranges:
         yield QueryGauge(f"range:{bounds.name}", "share", bounds.share, bounds.low, bounds.high)

@@ -19,14 +19,8 @@ from ldpstream.agents.web import serve
 from tests.browser.chromium import find_chromium, start_chromium
 from tests.browser.looking import VIEWS, open_view
 from tests.browser.showing import NOW, report, show_collections
-from tests.stream.serving import (
-    MINUTE_MS,
-    START_MS,
-    Pipeline,
-    foreign_frame,
-    serve_collections,
-    stopped_clock,
-)
+from tests.stream import serving
+from tests.stream.serving import MINUTE_MS, START_MS, Pipeline
 
 AFTER = "2026-11-21T10:15:10Z"
 """After the quarter of an hour. Clocks stand still, so that ages are the same each time."""
@@ -66,8 +60,9 @@ def show_many() -> Pipeline:
     report(pipeline.collections["places"], 7, 300_000, seed=99)
     pipeline.collections["places"].close(START_MS + 8 * MINUTE_MS)
     for _ in range(3):
-        pipeline.collections["ages"].deliver(0, foreign_frame())
-    doors, rng = serve_collections({"doors": DOORS}).collections["doors"], np.random.default_rng(5)
+        pipeline.collections["ages"].deliver(0, serving.foreign_frame())
+    doors = serving.serve_collections({"doors": DOORS}).collections["doors"]
+    rng = np.random.default_rng(5)
     names = DOORS["domain"]["values"]
     for minute in range(8):
         for partition in range(4):
@@ -76,13 +71,13 @@ def show_many() -> Pipeline:
             labels = rng.choice(names, 500, p=[0.42, 0.29, 0.2, 0.09]).tolist()
             doors.report(partition, labels, times_ms=[START_MS + minute * MINUTE_MS] * 500)
     doors.close(START_MS)
-    return Pipeline({"doors": doors, **pipeline.collections}, clock=stopped_clock(NOW))
+    return Pipeline({"doors": doors, **pipeline.collections}, clock=serving.stopped_clock(NOW))
 
 
 def show_starts() -> Pipeline:
     """Return 31,250 times that applications took to start, in a window that is final."""
-    pipeline, rng = serve_collections({"starts": STARTS}), np.random.default_rng(7)
-    pipeline.clock = stopped_clock(AFTER)
+    pipeline, rng = serving.serve_collections({"starts": STARTS}), np.random.default_rng(7)
+    pipeline.clock = serving.stopped_clock(AFTER)
     warm = rng.random(31_250) < 0.7
     seconds = rng.lognormal(np.where(warm, -0.8, 0.2), np.where(warm, 0.35, 0.4))
     labels = seconds.clip(0.0, 6.4).tolist()

@@ -27,6 +27,7 @@ ILL: dict[str, Any] = {
     "minimum": 1,
     "window": {"size": "1m", "idle": "off", "future": "1m", "retention": "1h"},
     "publish": {"top": 2},
+    "value_labels": {"ill": "unwell"},
 }
 TOML = """
 [collection.ill]
@@ -115,10 +116,10 @@ async def test_http_and_metrics_show_the_calibration(off: float):
     assert samples[f"{prefix}_p_value", ""] == document.calibration.p_value
     assert samples[f"{prefix}_wrong", ""] == float(off > 0)
     assert samples[f"{prefix}_flagged_levels", ""] == document.calibration.flagged
-    assert samples.get(("ldpstream_estimate", "mmse:ill")) == document.mmse.share
-    assert samples.get(("ldpstream_estimate_low", "mmse:ill")) == document.mmse.low
+    assert samples.get(("ldpstream_estimate", "mmse:unwell")) == document.mmse.share
+    assert samples.get(("ldpstream_estimate_low", "mmse:unwell")) == document.mmse.low
     assert (document.mmse.share is None) == (off > 0)
-    assert ("ldpstream_estimate", "value:ill") in samples
+    assert ("ldpstream_estimate", "value:unwell") in samples
     async with TestClient(TestServer(build_http(type(pipeline)({"ill": one})))) as client:
         path = "/api/collections/ill/estimate"
         answer = await (await client.get(path, params={"top": "all"})).json()
