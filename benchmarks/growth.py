@@ -1,4 +1,4 @@
-"""How the cost of state grows: `python -m benchmarks.growth [--json FILE] [--plot FILE]`.
+"""How the cost of state grows: `python -m benchmarks.growth [--page FILE] [--plot FILE]`.
 
 One thing is varied at a time: values, open windows, partitions, collections, or workers that hold
 the state. Each point is a process of its own without a broker: the state machine counts the same
@@ -6,7 +6,8 @@ reports, its flushes are the changelog, and every worker reads it. *CPU* is the 
 counting, flushing and reading, *memory* what that adds, *changelog* its bytes, and *start* the
 processor time of one worker that reads the changelog and loads its partitions. *Exponent* is the
 largest of growth between two points: 0 is no growth, 1 is linear. `--plot` draws one
-log-log plot for each, relative to its first point, with what linear growth would be.
+log-log plot for each, relative to its first point, with what linear growth would be; `--page`
+writes the exponents between a Markdown page's comments.
 """
 
 import argparse
@@ -26,6 +27,7 @@ from rich.console import Console
 from rich.table import Table
 from tests.seeded import SeededEntropy
 
+from benchmarks.engine.tables import Report, table
 from benchmarks.state.cells import resident_bytes
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.flushes import Settled
@@ -66,6 +68,7 @@ VARIED: Mapping[str, Sequence[int]] = {
 def main() -> None:
     parser = argparse.ArgumentParser(description="Measure how the cost of state grows.")
     parser.add_argument("--json", type=Path, help="file for the points")
+    parser.add_argument("--page", type=Path, help="Markdown page for the table of exponents")
     parser.add_argument("--plot", type=Path, help="SVG file for the plots")
     parser.add_argument("--points", type=Path, help="plot this JSON instead of measuring")
     parser.add_argument("--only", choices=VARIED, help="vary only this")
@@ -75,6 +78,8 @@ def main() -> None:
     )
     if given.json is not None:
         given.json.write_text(json.dumps(points, indent=1))
+    if given.page is not None:
+        Report(given.page, ("growth",)).show("growth", _exponents(points))
     if given.plot is not None:
         plot(points, given.plot)
 
@@ -85,22 +90,20 @@ def _measure_all(only: str | None) -> dict[str, list[dict[str, Any]]]:
     points: dict[str, list[dict[str, Any]]] = {}
     for name in [only] if only else VARIED:
         points[name] = []
-        table = Table(title=name, title_justify="left")
+        made = Table(title=name, title_justify="left")
         for heading in (name, "CPU s", "memory MiB", "changelog MB", "start s"):
-            table.add_column(heading, justify="right")
+            made.add_column(heading, justify="right")
         for number in VARIED[name]:
             point = _in_process(replace(Setting(), **{name: number}))
             points[name].append({name: number, **point})
             cpu, memory, changelog, start = (point[measure] for measure in MEASURES)
-            table.add_row(
+            made.add_row(
                 f"{number:,}", f"{cpu:.2f}", f"{memory / 2**20:.1f}", f"{changelog / 1e6:.2f}",
                 f"{start:.3f}",
             )  # fmt: skip
-        table.add_section()
-        table.add_row(
-            "exponent", *(f"{_exponent(points[name], name, key):.2f}" for key in MEASURES)
-        )
-        console.print(table)
+        made.add_section()
+        made.add_row("exponent", *(f"{_exponent(points[name], name, key):.2f}" for key in MEASURES))
+        console.print(made)
     return points
 
 
@@ -111,6 +114,15 @@ def _exponent(points: Sequence[Mapping[str, float]], name: str, measure: str) ->
         / math.log(after[name] / before[name])
         for before, after in pairwise(points)
     )
+
+
+def _exponents(points: Mapping[str, Sequence[Mapping[str, float]]]) -> Table:
+    rows = (
+        (name, f"{own[-1][name]:,}", *(f"{_exponent(own, name, key):.2f}" for key in MEASURES))
+        for name, own in points.items()
+    )
+    title = "The largest exponent of growth between two points, each four times the one before"
+    return table(title, ("varied", "up to", *_NAMES), rows)
 
 
 def plot(points: Mapping[str, Sequence[Mapping[str, float]]], file: Path) -> None:

@@ -39,8 +39,8 @@ from benchmarks.engine.tables import Report, markdown
 from benchmarks.engine.targets import Target, targets
 
 PARTS = ("speed", "latency", "state", "workers", "partitions")
-SECTIONS = ("run", "speed", "latency", "state")
-"""Sections that a page has a place for; the others are only printed."""
+SECTIONS = ("run", "speed", "day", "latency", "state", "recovery", "workers", "partitions")
+"""Sections that a page has a place for; the targets are only printed."""
 PART_SECONDS = 600.0
 _VALUES = 1_000
 
@@ -101,6 +101,7 @@ class Run:
             costs += self._try(parts.by_size, given.broker, plan, size) or []
             self._report.write("speed", markdown(show.costs(costs, plan, given.broker)))
         self._report.show("speed", show.costs(costs, plan, given.broker))
+        self._report.show("day", show.day(costs))
         self.judged = targets(costs, sizes)
 
     def latency(self) -> None:

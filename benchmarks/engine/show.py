@@ -6,12 +6,15 @@ from rich.table import Table
 
 from benchmarks.engine.cost import Cost
 from benchmarks.engine.latency import FLUSH_AND_PUBLISH, Latency
-from benchmarks.engine.speed import Plan
+from benchmarks.engine.speed import WORKER, Plan
 from benchmarks.engine.state import MIB, Used
 from benchmarks.engine.tables import table
 from benchmarks.engine.targets import Target
 from benchmarks.engine.topic import PARTITIONS
 from benchmarks.engine.workers import SHARED_PARTITIONS, Many, Together
+
+DAY_SECONDS = 86_400
+DEVICES = (1_000_000, 1_000_000_000)
 
 
 def costs(found: Sequence[Cost], plan: Plan, broker: str) -> Table:
@@ -23,6 +26,24 @@ def costs(found: Sequence[Cost], plan: Plan, broker: str) -> Table:
         f"From topic to statistic, {PARTITIONS} partitions, {broker} broker, best of {plan.repeat}"
     )
     columns = ("reader", "reports a message", "reports/s of a core")
+    return table(title, columns, rows)
+
+
+def day(found: Sequence[Cost]) -> Table:
+    """Return the table of cores that a worker needs for devices that report once a day."""
+    rows = (
+        (
+            f"{cost.reports_a_message:,}",
+            *(f"{devices / DAY_SECONDS / cost.of_a_core:.1g}" for devices in DEVICES),
+        )
+        for cost in found
+        if cost.reader == WORKER
+    )
+    title = (
+        "Cores of a worker for one report a device and day, devices / 86,400 s / (reports/s of a "
+        "core)"
+    )
+    columns = ("reports a message", *(f"{devices:,} devices" for devices in DEVICES))
     return table(title, columns, rows)
 
 

@@ -20,6 +20,8 @@ from ldpstream.mechanisms.interface.decoder import Decoded, SingleValues, Statis
 
 _MOST_LEVELS: Final = 64
 """Number of loads that are tried for the extremes of values."""
+_MOST_LISTED: Final = 64
+"""Up to this many reports, what each adds to the moments of a value is listed."""
 _MOST_PAIRS: Final = 512
 """Up to this many values, every pair of them is compared for the extremes of their noise."""
 
@@ -96,6 +98,28 @@ class CentredDesign:
             largest = np.full(size, of_value.max() + ends[1])
         return np.stack([at_value, gain * least + unlikely, gain * largest + unlikely])
 
+    def moved_moments(self, counts: Statistic) -> Floats:
+        """Return `sum (h + moved)^2 - h^2`, h being the two-valued decoder.
+
+        Counts of the reports of some blocks, `(b, order)`, give those of their values, `(b, s)`.
+        """
+        if self._design.order <= _MOST_LISTED:
+            listed: Floats = counts @ self._listed_moments
+            return listed
+        return self._transform_moments(counts)
+
+    @cached_property
+    def _listed_moments(self) -> Floats:
+        """What each report adds, `(order, s)`; of few, a product is faster than a transform."""
+        return self._transform_moments(np.eye(self._design.order, dtype=np.int64))
+
+    def _transform_moments(self, counts: Statistic) -> Floats:
+        moved = counts * self.moved
+        crossed = self.step * self.to_values(moved)[:, : self._size]
+        crossed += self.low * moved.sum(axis=1)[:, None]
+        moments: Floats = 2.0 * crossed + (moved @ self.moved)[:, None]
+        return moments
+
     @property
     def _supported_sum(self) -> float:
         """The sum of `_unsupported` over the reports that support a value, any one."""
@@ -166,11 +190,7 @@ class CentredDecoder(DesignDecoder):
         """Return `sum (h + moved)^2 - h^2` of each value, h being the two-valued decoder."""
         moments = np.zeros(self._row.size)
         for design, reports, values in self._each_moved():
-            moved = statistic[reports] * design.moved
-            size = values.shape[1]
-            crossed = design.step * design.to_values(moved)[:, :size]
-            crossed += design.low * moved.sum(axis=1)[:, None]
-            moments[values] = 2.0 * crossed + (moved @ design.moved)[:, None]
+            moments[values] = design.moved_moments(statistic[reports])
         return moments
 
     def totals(self, statistic: Statistic) -> Floats:
