@@ -216,11 +216,17 @@ def wait_until(condition: Callable[[], bool], what: str, *, seconds: float = 120
     Raises:
         TimeoutError: naming `what` if it does not hold within `seconds`.
     """
-    deadline = time.monotonic() + seconds
+    began = time.monotonic()
     while not condition():
-        if time.monotonic() > deadline:
+        waited_seconds = time.monotonic() - began
+        if waited_seconds > seconds:
             raise TimeoutError(f"waited {seconds} s for {what}")
-        time.sleep(0.05)
+        time.sleep(pause_seconds(waited_seconds))
+
+
+def pause_seconds(waited_seconds: float) -> float:
+    """Return when to look again: a tenth later, since a look may be a request or a command."""
+    return min(0.2, max(0.02, 0.1 * waited_seconds))
 
 
 def _archive_classes() -> None:

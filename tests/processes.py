@@ -14,6 +14,7 @@ from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.brokers import pause_seconds
 from tests.forked import Forked
 
 PATIENCE_SECONDS = 120.0
@@ -105,7 +106,8 @@ async def eventually(
     condition: Callable[[], bool], *, seconds: float = PATIENCE_SECONDS, what: str = ""
 ) -> None:
     """Return as soon as a condition holds; fail, naming `what`, if it does not within `seconds`."""
-    deadline = time.monotonic() + seconds
+    began = time.monotonic()
     while not condition():
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
-        await asyncio.sleep(0.05)
+        waited_seconds = time.monotonic() - began
+        assert waited_seconds < seconds, f"not within {seconds} s: {what}"
+        await asyncio.sleep(pause_seconds(waited_seconds))

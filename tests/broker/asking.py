@@ -39,4 +39,4 @@ async def until_counted(lab: Lab, n: int) -> None:
     """Wait until the changelog holds exactly n reports."""
     async with asyncio.timeout(PATIENCE_SECONDS):
         while sum(head.n for head in await lab.heads()) != n:  # noqa: ASYNC110 (no event)
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.3)

@@ -94,7 +94,7 @@ async def until_final(lab: Lab, windows: int) -> None:
     """Wait until so many windows are final."""
     async with asyncio.timeout(PATIENCE_SECONDS):
         while len(await lab.finals()) < windows:  # noqa: ASYNC110 (no event)
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.3)
 
 
 def stop(worker: Worker) -> None:
@@ -177,7 +177,7 @@ async def test_a_collection_moves_to_another_cluster(
             sent = len(await old.records(old.collection.topics.source))
             async with asyncio.timeout(PATIENCE_SECONDS):
                 while sum(head.next for head in await old.heads()) != sent:  # noqa: ASYNC110 (no event)
-                    await asyncio.sleep(0.1)
+                    await asyncio.sleep(0.3)
             stop(worker)
             await follow(place, store)
             # 4. The state goes on there.
