@@ -1,13 +1,6 @@
-"""What benchmarks.resilience.scaling measures while workers come and go, and a scene of it."""
+"""What benchmarks.resilience.scaling measures while workers come and go."""
 
-from pathlib import Path
-
-import pytest
 from benchmarks.resilience.progress import total_seconds, waits
-from benchmarks.resilience.scenes import SCENES, play
-
-from tests.broker.conftest import on_one_broker
-from tests.brokers import Broker
 
 
 def test_a_wait_begins_with_a_message_and_ends_with_the_head_that_counts_it() -> None:
@@ -20,12 +13,3 @@ def test_a_wait_begins_with_a_message_and_ends_with_the_head_that_counts_it() ->
 
 def test_spans_that_overlap_count_once() -> None:
     assert total_seconds([(3.0, 4.0), (1.0, 2.5), (2.0, 2.25), (7.0, 8.0)]) == 3.5
-
-
-@pytest.mark.broker
-@pytest.mark.crash
-@on_one_broker
-async def test_one_worker_becomes_four_and_one_again(running: Broker, tmp_path: Path) -> None:
-    outcome = await play(SCENES[0], running, tmp_path, step_seconds=0.5)
-    assert outcome.wrong == []
-    assert outcome.published >= outcome.windows > 0
