@@ -1,6 +1,5 @@
-"""Attacks on the product from outside: hostile clients, wrong clocks, and slips of operators.
+"""Attacks on the product from outside: hostile clients, wrong clocks, and others' web sites.
 
-`python -m tests.attack` runs every attack against two checkouts, an earlier one and this one, and
-prints a row for each. An attack starts the commands of the checkout that it is given and knows
-nothing of its code, so the same attack judges both.
+`python -m tests.attack` runs every attack and prints a row for each. An attack runs commands and
+knows nothing of their code.
 """

@@ -1,6 +1,6 @@
-"""Run every attack on an earlier commit and on this checkout. `python -m tests.attack`.
+"""Run every attack. `python -m tests.attack`.
 
-Exit status 1 where an attack succeeds on this checkout.
+Exit status 1 where one succeeds.
 """
 
 import argparse
@@ -16,55 +16,38 @@ from rich.table import Table
 from tests.attack.attacks import all_attacks
 from tests.attack.stand import Attack, Outcome, Stand
 from tests.brokers import KINDS, Broker, broker
-from tests.checkouts import HERE, extract
 
 
 def main() -> int:
     """Run the attacks and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--before", default="5846c59", help="a commit; `none` runs this one alone")
     parser.add_argument("--broker", choices=KINDS, default="kafka")
     parser.add_argument("--only", default="", help="attacks whose name contains this")
     parser.add_argument("--short", action="store_true", help="as the tests run them")
     arguments = parser.parse_args()
-    attacks = [attack for attack in all_attacks() if arguments.only in attack.name]
-    table = Table("attack", "what must hold", "before", "now")
+    table = Table("attack", "what must hold", "outcome")
     failed = False
-    with (
-        tempfile.TemporaryDirectory(prefix="ldpstream-attack-") as name,
-        broker(arguments.broker) as up,
-    ):
-        folder = Path(name)
-        before = None if arguments.before == "none" else extract(arguments.before, folder)
-        for attack in attacks:
-            rows = [
-                _outcome(attack, checkout, up, folder, short=arguments.short)
-                for checkout in (before, HERE)
-            ]
-            failed |= rows[1] is None or not rows[1].held
-            table.add_row(attack.name, attack.claim, *map(_cell, rows))
+    with broker(arguments.broker) as up:
+        for attack in all_attacks():
+            if arguments.only in attack.name:
+                outcome = _outcome(attack, up, short=arguments.short)
+                failed |= not outcome.held
+                table.add_row(attack.name, attack.claim, _cell(outcome))
     Console(width=160).print(table)
     return int(failed)
 
 
-def _outcome(
-    attack: Attack, checkout: Path | None, running: Broker, folder: Path, *, short: bool
-) -> Outcome | None:
-    if checkout is None:
-        return None
+def _outcome(attack: Attack, running: Broker, *, short: bool) -> Outcome:
     began = time.monotonic()
-    with tempfile.TemporaryDirectory(dir=folder) as own:
-        stand = Stand(checkout=checkout, broker=running, folder=Path(own), short=short)
+    with tempfile.TemporaryDirectory(prefix="ldpstream-attack-") as folder:
+        stand = Stand(broker=running, folder=Path(folder), short=short)
         outcome = asyncio.run(attack.run(stand))
     seconds = time.monotonic() - began
-    where = "now" if checkout == HERE else "before"
-    sys.stderr.write(f"{attack.name} {where}: {_cell(outcome)} ({seconds:.0f} s)\n")
+    sys.stderr.write(f"{attack.name}: {_cell(outcome)} ({seconds:.0f} s)\n")
     return outcome
 
 
-def _cell(outcome: Outcome | None) -> str:
-    if outcome is None:
-        return "-"
+def _cell(outcome: Outcome) -> str:
     return f"{'held' if outcome.held else 'BROKEN'}: {outcome.figure}"
 
 

@@ -84,9 +84,6 @@ async def provisional_steps(stand: Stand) -> Outcome:
 async def small_blocks(stand: Stand) -> Outcome:
     """Find a person alone in a disclosed block, in answers and in their differences."""
     file = stand.configure({"city": f"minimum_block = {_OF_BLOCK}\n{_COLLECTION}"})
-    if stand.run("certify", "-c", str(file)).returncode:
-        # An earlier checkout without this setting answers for every block.
-        file = stand.configure({"city": _COLLECTION})
     with stand.serving("worker", "-c", str(file)) as worker:
         _send(stand, file, [(_DAY_MS, value) for value in [3] * 30 + [9] * 25 + [7]])
         more = [3] * 14 + [5] * 3 + [7] * 12 + [9] * 30
@@ -206,7 +203,7 @@ async def _published(stand: Stand, file: Any) -> list[Mapping[str, Any]]:
     topic = next(
         line.split('"')[1] for line in file.read_text().splitlines() if line.startswith("topic")
     )
-    consumer = AIOKafkaConsumer(bootstrap_servers=stand.broker.bootstrap, **stand.broker.options)
+    consumer = AIOKafkaConsumer(bootstrap_servers=stand.broker.bootstrap, **stand.broker.security)
     partition = TopicPartition(f"{topic}.estimates", 0)
     await consumer.start()
     try:

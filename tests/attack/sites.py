@@ -1,16 +1,24 @@
 """Requests that a page of another site makes somebody's browser send, to a worker and a gateway."""
 
 import asyncio
+from typing import Final
 
-from tests.attack.http import COLLECTION, add_gateway
 from tests.attack.stand import Attack, Outcome, Stand
 from tests.processes import PATIENCE_SECONDS, Worker
+
+_COLLECTION: Final = """mechanism = "randomized-response"
+epsilon = 1.0
+domain = { size = 3 }
+partitions = 1
+minimum = 1
+window = { size = "1h" }"""
+_GATEWAY: Final = '\n[gateway]\nhttp = "127.0.0.1:0"\n'
 
 
 async def other_sites(stand: Stand) -> Outcome:
     """Ask a worker and a gateway as a page of another site would make a browser ask."""
-    file = stand.configure({"modes": COLLECTION})
-    add_gateway(file)
+    file = stand.configure({"modes": _COLLECTION})
+    file.write_text(file.read_text() + _GATEWAY)
     found: list[str] = []
     with (
         stand.serving("worker", "-c", str(file)) as running,

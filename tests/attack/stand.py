@@ -1,13 +1,11 @@
-"""Where an attack runs: one checkout's commands, one broker, one folder."""
+"""Where an attack runs: the commands of this checkout, one broker, one folder."""
 
 import itertools
 import os
 import subprocess
-import sys
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -17,7 +15,6 @@ from tests.configuring import configuration
 from tests.forked import Forked
 from tests.processes import Worker
 
-_MAIN: Final = "import sys; from ldpstream.agents.cli.main import main; main(sys.argv[1:])"
 COLLECTION: Final = """mechanism = "block-hadamard"
 epsilon = 1.0
 domain = { size = 12 }
@@ -45,29 +42,16 @@ class Attack:
     run: Callable[["Stand"], Awaitable[Outcome]]
 
 
-def each_and_all(
-    name: str, claim: str, run: Callable[..., Awaitable[Outcome]], kinds: Iterable[str]
-) -> tuple[Attack, ...]:
-    """Return an attack of each kind, and one of all kinds together; `run` takes the kinds."""
-    all_kinds = tuple(kinds)
-    each = [Attack(f"{name}-{kind}", claim, partial(run, attacks=(kind,))) for kind in all_kinds]
-    together = "the same under all of these together"
-    return *each, Attack(f"{name}-all-at-once", together, partial(run, attacks=all_kinds))
-
-
 @dataclass(frozen=True)
 class Stand:
-    """Runs the commands of a `checkout`, the root of a source tree, against a broker.
+    """Runs commands against a broker.
 
     `short` asks an attack to show the same with less time and memory, as the tests do.
     """
 
-    checkout: Path
     broker: Broker
     folder: Path
     short: bool = True
-    forked: bool = False
-    """Whether commands are forked from a process that has imported this checkout's own code."""
 
     def configure(self, collections: Mapping[str, str], *, name: str = "ldpstream.toml") -> Path:
         """Write a configuration of whole tables by name, without `topic`, and return its path.
@@ -80,72 +64,24 @@ class Stand:
         return file
 
     def run(
-        self, *arguments: str, stdin: bytes = b"", stdout: Path | None = None, seconds: float = 120
+        self, *arguments: str, stdin: bytes = b"", seconds: float = 120
     ) -> "subprocess.CompletedProcess[bytes]":
-        """Run `ldpstream ARGUMENTS` to its end and return what it said, exit code included.
+        """Run `ldpstream ARGUMENTS` to its end and return what it said, exit code included."""
+        return forked.run(arguments, stdin=stdin, seconds=seconds, folder=self.folder)
 
-        With `stdout` its output goes to that file.
-        """
-        with ExitStack() as stack:
-            if self.forked:
-                return forked.run(
-                    arguments,
-                    stdin=stdin,
-                    stdout=None if stdout is None else stack.enter_context(stdout.open("wb")),
-                    seconds=seconds,
-                    environment=self._environment(),
-                    folder=self.folder,
-                )
-            out = subprocess.PIPE if stdout is None else stack.enter_context(stdout.open("wb"))
-            return subprocess.run(
-                self._command(arguments),
-                input=stdin,
-                stdout=out,
-                stderr=subprocess.PIPE,
-                cwd=self.folder,
-                env=self._environment(),
-                timeout=seconds,
-            )
-
-    def begin(self, *arguments: str) -> "subprocess.Popen[bytes] | Forked":
+    def begin(self, *arguments: str) -> Forked:
         """Begin `ldpstream ARGUMENTS`, whose end the caller sees to."""
-        if self.forked:
-            return Forked(arguments, environment=self._environment(), folder=self.folder)
-        return subprocess.Popen(
-            self._command(arguments),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=self.folder,
-            env=self._environment(),
-        )
+        return Forked(arguments, folder=self.folder)
 
     @contextmanager
     def serving(self, *arguments: str, seconds: float = 120) -> Iterator[Worker]:
         """Run `ldpstream ARGUMENTS`, wait for its line `ready`, and kill it at the end."""
-        if self.forked:
-            worker = Worker(Forked(arguments, stderr=subprocess.PIPE, environment=os.environ))
-        else:
-            process = subprocess.Popen(
-                self._command(arguments),
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                cwd=self.folder,
-                env=self._environment(),
-            )
-            worker = Worker(process)
+        worker = Worker(Forked(arguments))
         try:
             worker.wait_ready(seconds=seconds)
             yield worker
         finally:
             worker.kill()
-
-    @staticmethod
-    def _command(arguments: tuple[str, ...]) -> list[str]:
-        return [sys.executable, "-c", _MAIN, *arguments]
-
-    def _environment(self) -> dict[str, str]:
-        # Ahead of what is installed, so that another checkout's code runs in this environment.
-        return {**os.environ, "PYTHONPATH": str(self.checkout / "src")}
 
 
 def resident_bytes(pid: int, *, most: bool = True) -> int:

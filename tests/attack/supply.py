@@ -1,4 +1,4 @@
-"""What a device or an operator relies on without looking: a lock, a mode, a hash."""
+"""What a device or an operator relies on without looking: a lock, a mode."""
 
 import json
 import os
@@ -11,6 +11,7 @@ from typing import Final
 import yaml
 
 from tests.attack.stand import Attack, Outcome, Stand
+from tests.pages import ROOT
 
 # Two programs that share a file by a storage of their own, as two tabs share localStorage: each a
 # copy of the client, each told that the budget is one report.
@@ -50,8 +51,8 @@ async def unlocked_ledger(stand: Stand) -> Outcome:
     program.write_text(_TWICE)
     # Two copies of all of its modules, as two tabs have.
     for copy in ("1", "2"):
-        shutil.copytree(stand.checkout / "clients" / "javascript", stand.folder / copy)
-    vectors = stand.checkout / "tests" / "vectors" / "devices.json"
+        shutil.copytree(ROOT / "clients" / "javascript", stand.folder / copy)
+    vectors = ROOT / "tests" / "vectors" / "devices.json"
     ran = _ran(["node", str(program), str(vectors), str(stand.folder), str(runs)])
     if ran.returncode:
         return Outcome(False, ran.stderr.strip()[-200:])
@@ -66,9 +67,9 @@ async def private_umask(stand: Stand) -> Outcome:
     """Check out and `make up` with a umask of 077 and a stand-in for the container engine."""
     root = stand.folder / "checkout"
     root.mkdir()
-    shutil.copy(stand.checkout / "Makefile", root)
+    shutil.copy(ROOT / "Makefile", root)
     ignored = shutil.ignore_patterns("jars", "secrets")
-    shutil.copytree(stand.checkout / "docker", root / "docker", ignore=ignored)
+    shutil.copytree(ROOT / "docker", root / "docker", ignore=ignored)
     for path in [root, *root.rglob("*")]:
         path.chmod(0o700 if path.is_dir() else 0o600)
     engine = stand.folder / "bin" / "docker"
@@ -116,21 +117,6 @@ def _open(path: Path) -> bool:
     return path.stat().st_mode & wanted == wanted
 
 
-async def forged_package(stand: Stand) -> Outcome:
-    """Look for a package that would be installed whatever file a registry gives for it."""
-    makefile = (stand.checkout / "Makefile").read_text()
-    docker = (stand.checkout / "docker" / "Dockerfile").read_text()
-    installing = [text for text in (makefile, docker) if "--require-hashes" in text]
-    files = sorted(stand.checkout.glob("constraints*.txt"))
-    pinned = [line for file in files for line in file.read_text().splitlines() if "==" in line]
-    bare = [line for line in pinned if not line.endswith("\\")]
-    figure = (
-        f"{len(installing)} of 2 installations ask for hashes; {len(bare)} of {len(pinned)} "
-        "packages have none"
-    )
-    return Outcome(len(installing) == 2 and not bare, figure)
-
-
 ATTACKS = (
     Attack(
         "ledger-without-lock",
@@ -141,10 +127,5 @@ ATTACKS = (
         "umask-077",
         "containers can read what a private umask has made, nobody else a secret",
         private_umask,
-    ),
-    Attack(
-        "packages-without-hash",
-        "another file under a package's name and version is not installed",
-        forged_package,
     ),
 )

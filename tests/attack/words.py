@@ -28,8 +28,6 @@ async def asked_again_and_for_more(stand: Stand) -> Outcome:
     file = stand.configure({"words": _COLLECTION.format(epsilon="4.0")})
     greedy = stand.configure({"words": _COLLECTION.format(epsilon="40.0")})
     own, larger = (_fingerprint(stand, str(one)) for one in (file, greedy))
-    if own is None:
-        return Outcome(False, "this checkout has no rounds")
     topic = tomllib.loads(file.read_text())["collection"]["words"]["topic"]
     run_ms = _ROUNDS * _WINDOW_MS
     first_ms = (int(time.time() * 1000) // run_ms - 20) * run_ms
@@ -57,10 +55,8 @@ async def asked_again_and_for_more(stand: Stand) -> Outcome:
     )
 
 
-def _fingerprint(stand: Stand, file: str) -> str | None:
+def _fingerprint(stand: Stand, file: str) -> str:
     ran = stand.run("certify", "words", "-c", file)
-    if ran.returncode:
-        return None
     found: str = json.loads(ran.stdout)["collections"][0]["fingerprint"]
     return found
 

@@ -151,7 +151,7 @@ def test_secrets_are_files_that_make_draws_and_git_ignores():
 def test_containers_can_read_their_files_whatever_the_umask(tmp_path: Path):
     # As the attack `umask-077` does: `make up` with a stand-in for the engine.
     broker = Broker("none", "127.0.0.1:1")
-    stand = Stand(checkout=ROOT, broker=broker, folder=tmp_path)
+    stand = Stand(broker=broker, folder=tmp_path)
     outcome = asyncio.run(private_umask(stand))
     assert outcome.held, outcome.figure
 
