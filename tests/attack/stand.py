@@ -13,7 +13,7 @@ from tests import forked
 from tests.brokers import Broker
 from tests.configuring import configuration
 from tests.forked import Forked
-from tests.processes import Worker
+from tests.processes import PATIENCE_SECONDS, Worker
 
 COLLECTION: Final = """mechanism = "block-hadamard"
 epsilon = 1.0
@@ -53,39 +53,33 @@ class Stand:
     folder: Path
     short: bool = True
 
-    def configure(self, collections: Mapping[str, str], *, name: str = "ldpstream.toml") -> Path:
+    def configure(self, collections: Mapping[str, str]) -> Path:
         """Write a configuration of whole tables by name, without `topic`, and return its path.
 
         Topics and the worker's id are used by no other attack.
         """
         run = f"attack-{os.getpid()}-{next(_numbers)}"
-        file = self.folder / f"{run}-{name}"
+        file = self.folder / f"{run}-ldpstream.toml"
         file.write_text(configuration(self.broker, collections, run=run))
         return file
 
-    def run(
-        self, *arguments: str, stdin: bytes = b"", seconds: float = 120
-    ) -> "subprocess.CompletedProcess[bytes]":
+    def run(self, *arguments: str, stdin: bytes = b"") -> "subprocess.CompletedProcess[bytes]":
         """Run `ldpstream ARGUMENTS` to its end and return what it said, exit code included."""
-        return forked.run(arguments, stdin=stdin, seconds=seconds, folder=self.folder)
-
-    def begin(self, *arguments: str) -> Forked:
-        """Begin `ldpstream ARGUMENTS`, whose end the caller sees to."""
-        return Forked(arguments, folder=self.folder)
+        return forked.run(arguments, stdin=stdin, seconds=PATIENCE_SECONDS, folder=self.folder)
 
     @contextmanager
-    def serving(self, *arguments: str, seconds: float = 120) -> Iterator[Worker]:
+    def serving(self, *arguments: str) -> Iterator[Worker]:
         """Run `ldpstream ARGUMENTS`, wait for its line `ready`, and kill it at the end."""
         worker = Worker(Forked(arguments))
         try:
-            worker.wait_ready(seconds=seconds)
+            worker.wait_ready()
             yield worker
         finally:
             worker.kill()
 
 
-def resident_bytes(pid: int, *, most: bool = True) -> int:
-    """Return the memory of a process and of those it has started: the most so far, or now."""
+def resident_bytes(pid: int) -> int:
+    """Return the most memory so far of a process and of those it has started."""
     process = Path(f"/proc/{pid}")
     started = [
         int(one)
@@ -93,6 +87,5 @@ def resident_bytes(pid: int, *, most: bool = True) -> int:
         for one in children.read_text().split()
     ]
     status = process.joinpath("status").read_text().splitlines()
-    field = "VmHWM:" if most else "VmRSS:"
-    own = sum(int(line.split()[1]) << 10 for line in status if line.startswith(field))
-    return own + sum(resident_bytes(one, most=most) for one in started)
+    own = sum(int(line.split()[1]) << 10 for line in status if line.startswith("VmHWM:"))
+    return own + sum(map(resident_bytes, started))
