@@ -13,6 +13,7 @@ and 5 are in `ldpstream.agents.web.computation`.
 """
 
 import hashlib
+import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -52,6 +53,7 @@ from ldpstream.agents.web.requests import (
 )
 from ldpstream.estimators.bounds.likelihood_rule import MOST
 from ldpstream.estimators.bounds.options import BY_LIKELIHOOD
+from ldpstream.mechanisms.base.checks import without_repeats
 from ldpstream.mechanisms.base.errors import QueryError
 from ldpstream.mechanisms.domains.parse import Domain
 
@@ -126,10 +128,14 @@ async def read_posted(request: web.Request, model: type[Body]) -> Body:
 def read_body(raw: bytes, model: type[Body]) -> Body:
     """Return the request in a body."""
     try:
-        return model.model_validate_json(raw)
+        body = model.model_validate_json(raw)
+        json.loads(raw, object_pairs_hook=without_repeats)
     except ValidationError as error:
         keys = {**REQUEST_KEYS, "": tuple(model.model_fields)}
         raise AnswerError(400, request_problem(error, keys)) from error
+    except ValueError:
+        raise AnswerError(400, "body: expected each key once") from None
+    return body
 
 
 def times_of_body(body: EstimateRequest) -> Mapping[str, str]:

@@ -2,7 +2,7 @@
 
 import csv
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from difflib import get_close_matches
 from fractions import Fraction
@@ -146,6 +146,14 @@ def check_keys(raw: object, allowed: frozenset[str], path: str) -> dict[str, obj
         if key not in allowed:
             raise SpecError(f"{path}.{key}", f"one of the keys {', '.join(sorted(allowed))}")
     return raw
+
+
+def without_repeats(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
+    """Return an object's fields; ValueError where a key is repeated: JSON would take the last."""
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        raise ValueError("a repeated key")
+    return fields
 
 
 def read_rows(raw: object, base: Path) -> Iterator[tuple[str, list[str]]]:

@@ -80,7 +80,7 @@ def parse_time(text: str) -> int:
     >>> parse_time("1990-12-31T23:59:60Z") == parse_time("1990-12-31T23:59:59.999Z")
     True
     """
-    text, leap = text.strip(), False
+    text, leap = text.strip(" \t\r\n"), False
     expected = "an RFC 3339 time with Z or an offset, or epoch milliseconds"
     if re.fullmatch(r"-?[0-9]{1,15}", text):
         time_ms = int(text)

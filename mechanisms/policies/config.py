@@ -14,7 +14,7 @@ from ldpstream.mechanisms.base.checks import (
     read_rows,
 )
 from ldpstream.mechanisms.base.errors import SpecError, ValueOutsideDomainError, within
-from ldpstream.mechanisms.base.numbers import read_decimal
+from ldpstream.mechanisms.base.numbers import read_decimal, trimmed
 from ldpstream.mechanisms.domains.base import Domain
 from ldpstream.mechanisms.domains.parse import parse_blocks
 from ldpstream.mechanisms.exact.dyadic import SMALLEST_EPSILON, budget, log_bounds
@@ -218,7 +218,7 @@ def read_shares(raw: object, domain: Domain, base: Path, path: str) -> tuple[Fra
 def _read_share(raw: object, path: str) -> Fraction:
     is_number = isinstance(raw, int | float | str) and not isinstance(raw, bool)
     try:
-        share = read_decimal(str(raw).strip() if is_number else "0")
+        share = read_decimal(trimmed(str(raw)) if is_number else "0")
     except ValueError:
         share = Fraction(0)
     if share <= 0:

@@ -121,6 +121,8 @@ def test_fractions_of_a_millisecond_are_cut_off():
         "-" + "9" * 15,
         "10:00:00Z",
         "٢٠٢٦-11-21T10:00:00Z",
+        "\u00a02026-11-21T10:00:00Z",
+        "1700000000000\x1c",
     ],
 )
 def test_texts_that_are_not_times_are_refused(text: str):

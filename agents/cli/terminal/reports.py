@@ -22,6 +22,7 @@ from ldpstream.agents.cli.terminal.errors import Refused
 from ldpstream.agents.cli.terminal.value_options import NearNow
 from ldpstream.agents.cli.terminal.values import BadLines, source_name, unreadable
 from ldpstream.mechanisms.base.arrays import Integers
+from ldpstream.mechanisms.base.checks import without_repeats
 from ldpstream.mechanisms.base.times import format_times, parse_time, parse_times
 from ldpstream.mechanisms.interface.mechanism import Reports
 from ldpstream.mechanisms.wire.spec import CollectionSpec
@@ -307,7 +308,7 @@ def _read_times(texts: Texts) -> Integers | None:
 def _parse_line(text: bytes, spec: CollectionSpec) -> tuple[bytes, int | None]:
     """Return a line's payload and time; ValueError says what was expected."""
     try:
-        fields = json.loads(text, object_pairs_hook=_without_repeats)
+        fields = json.loads(text, object_pairs_hook=without_repeats)
     except (ValueError, RecursionError):
         raise ValueError("a JSON object as privatize writes it") from None
     needed = {"collection", "fingerprint", "report"}
@@ -330,14 +331,6 @@ def _parse_line(text: bytes, spec: CollectionSpec) -> tuple[bytes, int | None]:
     if "time" not in fields:
         return report, None
     return report, parse_time(str(fields["time"]))
-
-
-def _without_repeats(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
-    """Return an object's fields; ValueError where a key is repeated: JSON would take the last."""
-    fields = dict(pairs)
-    if len(fields) < len(pairs):
-        raise ValueError("a repeated key")
-    return fields
 
 
 def _mixed(name: str, line: int) -> Refused:

@@ -140,6 +140,12 @@ async def test_malformed_bodies_are_refused(client: Client) -> None:
         (b"\xff\xfe", 400, "body: expected JSON: "),
         (b'{"confidence": NaN}', 400, ""),
         (b'{"confidence": 1e999}', 400, "confidence: "),
+        (b'{"top": 1, "top": 2}', 400, "body: expected each key once"),
+        (
+            b'{"linear": [{"name": "a", "weights": [], "name": "b"}]}',
+            400,
+            "body: expected each key",
+        ),
         (b"[" * 100_000, 400, "body: expected JSON: "),
         (b" " * (requests.BODY_BYTES + 1), 413, ""),
     ):
