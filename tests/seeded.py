@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any, Final
 from zlib import crc32
 
@@ -22,6 +23,7 @@ def seed_system(name: str) -> None:
     """
     process, entropy = os.getpid(), SeededEntropy(crc32(name.encode()))
 
+    @wraps(SYSTEM_WORDS)
     def words(system: SystemEntropy, n: int) -> Words:
         return entropy.words(n) if os.getpid() == process else SYSTEM_WORDS(system, n)
 

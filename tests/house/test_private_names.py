@@ -33,7 +33,7 @@ PUBLIC = {
 ATTRIBUTES = {
     "aiokafka.admin.client:AIOKafkaAdminClient": {"_client", "_send_request"},
     "aiokafka.consumer.consumer:AIOKafkaConsumer": {
-        *("_client", "_coordinator", "_fetcher", "_group_instance_id", "_subscription"),
+        *("_client", "_coordinator", "_fetcher", "_subscription"),
     },
     "aiokafka.consumer.fetcher:Fetcher": {"_records"},
     "aiokafka.consumer.fetcher:FetchResult": {"_partition_records", "_update_position"},

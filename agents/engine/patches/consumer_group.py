@@ -95,7 +95,8 @@ class FaustGroup:
             # What Faust's listener does when partitions are revoked.
             self._app.on_rebalance_start()
             await cast("Consumer", self._app.consumer).on_partitions_revoked({*assigned})
-        return bool(await self._call(_leave))
+        static = self._app.conf.consumer_group_instance_id is not None
+        return bool(await self._call(_leave, static))
 
     async def come_back(self) -> bool:
         """Subscribe again to what the app's agents read; return whether that succeeded."""
@@ -146,8 +147,8 @@ async def _refusal(consumer: AIOKafkaConsumer, topics: AbstractSet[str]) -> Kafk
     return None if coordinator is None else refused_member(coordinator)
 
 
-async def _leave(consumer: AIOKafkaConsumer) -> bool:
-    if consumer._group_instance_id is not None:  # noqa: SLF001 (what Faust was given)
+async def _leave(consumer: AIOKafkaConsumer, static: bool) -> bool:
+    if static:
         await give_up_place(coordinator_of(consumer))
     consumer.unsubscribe()
     return True

@@ -84,10 +84,10 @@ async def test_a_users_app_that_restores_its_tables_does_not_leave_yet():
     consumer = SimpleNamespace(
         assignment=lambda: {TopicPartition("trips", 0)},
         unsubscribe=lambda: left.append("unsubscribed"),
-        _group_instance_id=None,
     )
     thread = SimpleNamespace(_consumer=consumer, call_thread=call_thread)
     app = SimpleNamespace(
+        conf=SimpleNamespace(consumer_group_instance_id=None),
         rebalancing=True,
         on_rebalance_start=lambda: None,
         consumer=SimpleNamespace(_thread=thread, on_partitions_revoked=revoke),
