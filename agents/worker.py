@@ -23,7 +23,6 @@ from faust.types.auth import CredentialsT
 from ldpstream.agents.broker.clients import tls_context
 from ldpstream.agents.broker.connections import wait_for_broker
 from ldpstream.agents.broker.patches.error_names import name_errors
-from ldpstream.agents.broker.patches.static_membership import DisplacedError
 from ldpstream.agents.broker.shards import Shards, publishing_addresses
 from ldpstream.agents.broker.topics import TopicError
 from ldpstream.agents.config import CollectionConfig, Config, Shard, WorkerConfig, client_options
@@ -287,9 +286,7 @@ async def _run(
     finally:
         await pipeline.stop()
     if failed:
-        reason = app.crash_reason
-        message = str(reason) if isinstance(reason, DisplacedError) else repr(reason)
-        log.error("the worker failed: %s", message)
+        log.error("the worker failed: %s", app.describe_crash())
     return int(failed)
 
 

@@ -24,6 +24,12 @@ _ANSWERED_FENCED: Final = (JoinGroupRequest, SyncGroupRequest)
 class DisplacedError(RuntimeError):
     """Another process has joined the group as the same instance."""
 
+    def __init__(self, group_id: str, instance: str) -> None:
+        super().__init__(
+            f"another process has joined the group {group_id} as the instance {instance}: each "
+            "worker needs one of its own"
+        )
+
 
 def keep_place(coordinator: Any, displaced: Callable[[], None]) -> None:
     """Make a coordinator rejoin as the same member; call `displaced` if another process joined."""

@@ -19,6 +19,7 @@ from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread, Consumer, T
 from ldpstream.agents.broker.patches.joining_members import leave_while_joining
 from ldpstream.agents.broker.patches.refused_members import coordinator_of
 from ldpstream.agents.broker.patches.static_membership import DisplacedError, keep_place
+from ldpstream.agents.broker.refusals import FENCED_INSTANCE_ID, error_code
 
 _RETRY_SECONDS: Final = 0.1
 
@@ -42,10 +43,7 @@ class QuietThread(AIOKafkaConsumerThread):
 
     def _displaced(self) -> None:
         conf = self.app.conf
-        error = DisplacedError(
-            f"another process has joined the group {conf.id} as the instance "
-            f"{conf.consumer_group_instance_id}: each worker needs one of its own"
-        )
+        error = DisplacedError(conf.id, conf.consumer_group_instance_id)
         asyncio.run_coroutine_threadsafe(self.app.crash(error), self.parent_loop)
 
     async def on_thread_stop(self) -> None:
@@ -88,6 +86,14 @@ class WorkerApp(faust.App):
 
     partitions: Counter[str]
     """The least numbers of partitions, so that a leader can assign even without the broker."""
+
+    def describe_crash(self) -> str:
+        """Return why the app has crashed."""
+        reason = self.crash_reason
+        # aiokafka raises its own error of a displaced instance, too, and either may come first.
+        if reason is not None and error_code(reason) == FENCED_INSTANCE_ID:
+            reason = DisplacedError(self.conf.id, self.conf.consumer_group_instance_id)
+        return str(reason) if isinstance(reason, DisplacedError) else repr(reason)
 
     def _create_directories(self) -> None:
         """Create none: without tables nothing is kept on disk."""

@@ -22,6 +22,7 @@ from aiokafka.errors import (
 from ldpstream.agents.broker.health import GroupWatch
 from ldpstream.agents.broker.patches.error_names import ERROR_NAMES, name_errors
 from ldpstream.agents.broker.patches.refused_members import refused_member
+from ldpstream.agents.broker.patches.static_membership import DisplacedError
 from ldpstream.agents.broker.refusals import (
     Complaints,
     describe_error,
@@ -31,6 +32,7 @@ from ldpstream.agents.broker.refusals import (
     error_name,
 )
 from ldpstream.agents.config import KafkaConfig
+from ldpstream.agents.engine.patches.worker_app import WorkerApp
 from tests.brokers import skip_without_kafka
 from tests.java import java
 
@@ -175,3 +177,16 @@ def test_a_member_is_refused_until_the_broker_has_been_silent_twice(
     assert watch.problem == ""
     last = "the broker no longer refuses this worker in its group"
     assert caplog.messages == ["full", "other", last]
+
+
+def test_a_displaced_worker_says_which_instance_whichever_error_comes_first() -> None:
+    conf = SimpleNamespace(id="town", consumer_group_instance_id="worker-1")
+    ours, theirs = DisplacedError("town", "worker-1"), KafkaError(repr(for_code(FENCED)()))
+    for reason in (ours, theirs):
+        app: Any = SimpleNamespace(crash_reason=reason, conf=conf)
+        assert WorkerApp.describe_crash(app) == (
+            "another process has joined the group town as the instance worker-1: each worker "
+            "needs one of its own"
+        )
+    app = SimpleNamespace(crash_reason=KafkaError("no news"), conf=conf)
+    assert WorkerApp.describe_crash(app) == "KafkaError('no news')"
