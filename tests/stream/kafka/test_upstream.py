@@ -6,7 +6,6 @@ import sys
 import pytest
 from aiokafka import TopicPartition
 from aiokafka.consumer.fetcher import READ_COMMITTED, PartitionRecords
-from aiokafka.protocol.fetch import FetchRequest, FetchRequest_v7
 from aiokafka.record.memory_records import MemoryRecords
 
 from tests.unreadable import unreadable
@@ -18,11 +17,6 @@ def test_a_batch_that_cannot_be_read_raises_at_every_fetch() -> None:
     read = PartitionRecords(place, records, [], 0, None, None, True, READ_COMMITTED)
     with pytest.raises(UnicodeDecodeError):
         list(read)
-
-
-def test_a_fetch_begins_no_session() -> None:
-    built = FetchRequest(500, 1, 1 << 20, 1, [("trips", [(0, 7, 1 << 20)])]).build(FetchRequest_v7)
-    assert (built.session_id, built.session_epoch) == (0, -1)
 
 
 def test_later_errors_have_no_names() -> None:
