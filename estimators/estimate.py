@@ -11,6 +11,7 @@ import numpy as np
 
 from ldpstream.estimators.bounds.bounded import bound
 from ldpstream.estimators.bounds.e_values import (
+    MOST_DISTINCT,
     Tally,
     replace_bernstein,
     use_e_values,
@@ -72,7 +73,7 @@ def estimate_values(
     chosen = Options(**options)
     estimate = bound(sums, n, chosen)
     decoder = mechanism.decoder
-    if use_e_values(chosen) and many <= _MOST_TALLIED and isinstance(decoder, CountDecoder):
+    if use_e_values(chosen) and isinstance(decoder, CountDecoder) and _tallies_all(decoder, many):
         places = np.flatnonzero(estimate.form == "bernstein")
         indices = np.arange(many)[slice(None) if listed_values is None else listed_values][places]
         decoded_values = (
@@ -87,6 +88,17 @@ def estimate_values(
         )
         estimate = with_likelihood(estimate, sums, line, chosen, listed, many)
     return estimate if listed_values is values else estimate.take(slice(1))
+
+
+def _tallies_all(decoder: CountDecoder, values: int) -> bool:
+    """Return whether all values can be bounded by e-values, which must not depend on the reports.
+
+    All of them are taken to decode to as many different numbers as the first.
+    """
+    if values > _MOST_TALLIED:
+        return False
+    distinct = np.unique(decoder.decode(indicator(values, np.array([0])))).size
+    return bool(distinct * values <= MOST_DISTINCT)
 
 
 def share_sums(mechanism: Mechanism, statistic: Statistic, n: int) -> Floats:

@@ -19,7 +19,7 @@ from typing import Final, Unpack
 import numpy as np
 
 from ldpstream.estimators.areas.sums import area_sums, tally_areas
-from ldpstream.estimators.areas.tree import MOST_ENTRIES, AreaTree
+from ldpstream.estimators.areas.tree import AreaTree
 from ldpstream.estimators.bounds.bounded import bound
 from ldpstream.estimators.bounds.e_values import use_e_values, with_e_values
 from ldpstream.estimators.bounds.options import UNCUT, OptionKeywords, Options
@@ -90,18 +90,13 @@ def bound_areas(
         sums = area_sums(mechanism, statistic, n, tree, places)
         estimate = bound(sums, n, each)
         many = np.flatnonzero(estimate.form == "bernstein")
-        if isinstance(queries, SetDecoder) and use_e_values(chosen) and _decodes(queries, many):
+        if isinstance(queries, SetDecoder) and use_e_values(chosen):
             tallies = tally_areas(queries, statistic, tree, places[many])
             estimate = with_e_values(estimate, sums, each, many.tolist(), tallies)
         bounds.append((places, estimate))
     back = np.argsort(np.concatenate([places for places, _ in bounds]))
     in_order = joined([estimate for _, estimate in bounds]).take(back)
     return replace(in_order, confidence=chosen.confidence)
-
-
-def _decodes(queries: SetDecoder, areas: Integers) -> bool:
-    """Return whether these areas are any, and few enough to be decoded for each output."""
-    return 0 < areas.size * queries.slack.size <= MOST_ENTRIES * queries.groups.count
 
 
 def error_levels(tree: AreaTree, options: Options) -> int:

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from ldpstream.estimators.areas.tree import AreaTree
-from ldpstream.estimators.bounds.e_values import Tally
+from ldpstream.estimators.areas.tree import MOST_ENTRIES, AreaTree
+from ldpstream.estimators.bounds.e_values import Tally, tally_each
 from ldpstream.estimators.bounds.types import Coins, Limits, Noise, Sums
 from ldpstream.estimators.estimate import ROUNDING, set_sums, value_sums
 from ldpstream.estimators.queries import CountQuery, Query, SetDecoder, prepare_queries
@@ -58,20 +58,27 @@ def _rounds(
 def tally_areas(
     queries: SetDecoder, statistic: Statistic, tree: AreaTree, areas: Integers
 ) -> list[Tally]:
-    """Return what reports decode to for each area; those of other groups decode to 0."""
+    """Return what reports decode to for each area; those of other groups decode to 0.
+
+    None at all if it takes too much to decode or to bound them, whatever the reports are.
+    """
+    if areas.size * queries.slack.size > MOST_ENTRIES * queries.groups.count or not areas.size:
+        return []
     of_output = queries.outputs.of_place
     outputs = np.argsort(of_output, kind="stable")
     ends = np.searchsorted(of_output[outputs], np.arange(queries.groups.count + 1))
-    tallies, n = {}, float(statistic.sum())
-    for places, query in zip(*_rounds(queries, tree, areas), strict=True):
-        assert isinstance(query, CountQuery), "reports count symbols"
-        for place in places.tolist():
-            group = tree.group[areas[place]]
-            here = outputs[ends[group] : ends[group + 1]]
-            tally = Tally.of(query.h[here], statistic[here])
-            elsewhere = n - tally.counts.sum()
-            tallies[place] = Tally(np.append(tally.values, 0.0), np.append(tally.counts, elsewhere))
-    return [tallies[place] for place in range(areas.size)]
+    rounds, prepared = _rounds(queries, tree, areas)
+
+    def decoded() -> Iterator[tuple[Floats, Statistic]]:
+        for places, query in zip(rounds, prepared, strict=True):
+            assert isinstance(query, CountQuery), "reports count symbols"
+            for group in tree.group[areas[places]].tolist():
+                here = outputs[ends[group] : ends[group + 1]]
+                yield query.h[here], statistic[here]
+
+    tallies = tally_each(decoded(), int(statistic.sum()))
+    back = np.argsort(np.concatenate(rounds)).tolist()
+    return [tallies[place] for place in back] if tallies else []
 
 
 def _union(tree: AreaTree, areas: list[int]) -> Floats:

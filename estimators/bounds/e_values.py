@@ -10,7 +10,7 @@ is the least m against which that was not won; the high end is the same from the
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Self
 
@@ -31,6 +31,8 @@ go up to the largest allowed, for up to some 10^8 reports, and are sparse in ret
 _SHARES: Final = (1.0 + 1.5 * np.abs(_POWERS)) ** -2.0
 _MOST_STAKED: Final = 0.99
 _HALVINGS: Final = 45
+MOST_DISTINCT: Final = 1 << 17
+"""Most different decoded values of all queries that are bounded together."""
 _TOGETHER: Final = 1 << 20
 """Number of capitals and decoded values that are in memory at a time."""
 
@@ -48,6 +50,25 @@ class Tally:
         seen = np.flatnonzero(statistic)
         values, places = np.unique(h[seen], return_inverse=True)
         return cls(values, np.bincount(places.reshape(-1), statistic[seen]).astype(np.float64))
+
+
+def tally_each(reports: Iterable[tuple[Floats, Statistic]], n: int) -> list[Tally]:
+    """Return the tallies of queries, given what symbols decode to and how often each came.
+
+    Other symbols decode to 0. If bounds of all these queries would take too long, whatever the
+    reports are, the list is empty.
+    """
+    tallies, distinct = [], 0
+    for h, statistic in reports:
+        values, places = np.unique(h, return_inverse=True)
+        distinct += values.size
+        if distinct > MOST_DISTINCT:
+            return []
+        counts = np.bincount(places.reshape(-1), statistic)
+        seen = np.flatnonzero(counts)
+        rest = n - counts.sum()
+        tallies.append(Tally(np.append(values[seen], 0.0), np.append(counts[seen], rest)))
+    return tallies
 
 
 def use_e_values(options: Options) -> bool:

@@ -62,12 +62,6 @@ class Blend:
         """
         return shared_part(self.keep, self.likely, Fraction(1, self.order))
 
-    @property
-    def shared_around(self) -> float:
-        """The part of a value outside the block, which sends its own report or any of the block."""
-        plain = 1 - self.order * self.unlikely
-        return shared_part(self.keep, plain, Fraction(0), alone=True)
-
     def ratio(self, reports: int) -> Fraction:
         """Return the largest ratio of two values of the block over all outcomes of m >= 1 reports.
 
