@@ -168,6 +168,11 @@ _POINTS: Final = (
         "The published ranges, quantiles and linear queries, too",
         {"type": "boolean", "default": False},
     ),
+    Parameter(
+        "headline",
+        "Only lines of the first kind there is: quantiles, ranges, the largest values, means",
+        {"type": "boolean", "default": False},
+    ),
     *_settings("estimand", "method", "confidence"),
     Parameter(
         "last",

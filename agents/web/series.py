@@ -132,7 +132,10 @@ async def series_list(request: web.Request) -> web.Response:
 
 async def _series(request: web.Request, collection: WorkerCollection) -> Mapping[str, Any]:
     config, finals = collection.config, request.app[QUEUES].finals
-    query, top = _read(request.query, config)
+    everything, top = _read(request.query, config)
+    query = everything
+    if read_flag(request.query, "headline"):
+        query, top = _headline(query, top, config)
     most = _most_points(query, top, config)
     last = read_number(request.query, "last", POINTS_LIMIT, POINTS_LIMIT)
     # Of the newest windows there are as many as can be computed, one a point.
@@ -174,7 +177,7 @@ async def _series(request: web.Request, collection: WorkerCollection) -> Mapping
     fields = series_fields(config, query, points, windows=windows)
     if not read_flag(request.query, "status"):
         return fields
-    return {**fields, **await _status(request, collection, query, points)}
+    return {**fields, **await _status(request, collection, everything, points)}
 
 
 async def _status(
@@ -299,6 +302,28 @@ def _read(query: MultiMapping[str], config: CollectionConfig) -> tuple[SeriesQue
     except QueryError as error:
         raise AnswerError(400, str(error)) from error
     return SeriesQuery(options=options, values=values, named=len(named)), min(top, domain.size)
+
+
+def _headline(query: SeriesQuery, top: int, config: CollectionConfig) -> tuple[SeriesQuery, int]:
+    """Return the query with lines of one kind: quantiles, else ranges, values or means.
+
+    The largest of ordered values is that with the most noise, so it is none.
+    """
+    options = query.options
+    about = config.attributes.get(options.attribute or "", config)
+    top = 0 if about.spec.domain.estimated.ordered else top
+    counts = {
+        "quantiles": len(options.quantiles),
+        "ranges": len(options.ranges),
+        "top": top + len(query.values),
+        "linear": len(options.linear),
+    }
+    first = next((kind for kind, count in counts.items() if count), "")
+    left_out: dict[str, Any] = {kind: () for kind in counts if kind not in ("top", first)}
+    options = replace(options, **left_out)
+    if first == "top":
+        return replace(query, options=options), top
+    return replace(query, options=options, values=()), 0
 
 
 def _is_line(domain: Domain) -> bool:

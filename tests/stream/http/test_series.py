@@ -268,6 +268,18 @@ async def test_the_status_says_what_stands_out_of_a_grid_without_queries() -> No
     assert named
 
 
+async def test_a_headline_has_lines_of_one_kind_as_beside_all_others(client: Client) -> None:
+    options = "published=true&status=true&last=12"
+    every = (await ask(client, f"/api/series?{options}"))["series"]
+    some = (await ask(client, f"/api/series?{options}&headline=true"))["series"]
+    kinds = {"modes": "range", "few": "range", "ages": "quantile", "records": "quantile"}
+    for whole, headline in zip(every, some, strict=True):
+        kind = kinds[headline["collection"]]
+        lines = [line for line in whole["lines"] if line["kind"] == kind]
+        assert lines
+        assert headline == {**whole, "lines": lines}
+
+
 async def test_published_values_are_bounded_with_all_others(client: Client) -> None:
     """Lines are often picked for what they show, so their bounds hold for the whole domain."""
     found = await ask(client, f"{PATH}?published=true&top=0&value=walk&value=bus")

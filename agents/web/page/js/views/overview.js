@@ -23,7 +23,7 @@ const RANKS = ["Current", ...Object.keys(STATES).reverse()];
  * @param {() => boolean} current
  */
 export async function drawOverview(collections, current) {
-  const options = `last=${NEWEST}&published=true&status=true`;
+  const options = `last=${NEWEST}&published=true&headline=true&status=true`;
   /** @type {{series: SeriesAnswer[], elsewhere: string[], problems: Record<string, string>}} */
   const { series, elsewhere, problems } = await ask(`api/series?${options}`);
   const answers = new Map(series.map((one) => [one.collection, one]));
