@@ -128,7 +128,12 @@ async def test_a_window_of_long_ago_can_be_shared_and_one_that_is_gone_is_told(
     await expect(page.locator("#state-words")).to_contain_text("Sat, Nov 21, 10:00 – 10:01")
     assert await page.input_value("#window") == oldest
     await expect(page.locator("#older")).to_be_disabled()
+
+    async def refuse(route: Route) -> None:
+        await route.fulfill(status=410, json={"error": "older reports have expired"})
+
     long_ago = "2026-11-10T10:00:00Z/2026-11-10T11:00:00Z"
+    await page.route("**/line/*?start=2026-11-10*", refuse)
     for gone in ("2026-11-20T10:00:00Z", "never", long_ago):
         await open_view(page, url, "line", "values", f"&window={gone}")
         await expect(page.locator("#instead")).to_contain_text(f"The window of {gone} is not kept")
