@@ -98,12 +98,7 @@ export function drawCurve(name, title, domain, places, estimate, before = null) 
   const percent = (share) => figure(percentText(share, decimals), share);
   fillTable(
     `${name}-rows`,
-    [
-      { title: "up to", kind: "name" },
-      { title: "share" },
-      { title: "low" },
-      { title: "high" },
-    ],
+    [{ title: "up to", kind: "name" }, { title: "share" }, { title: "low" }, { title: "high" }],
     ranges.map(({ share, low, high }, at) => [
       labelText(labelOf(domain, 0, places[at]), domain),
       percent(share),

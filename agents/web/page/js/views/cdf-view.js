@@ -1,5 +1,4 @@
-// The cumulative distribution in one ordered dimension, and its quantiles, with bounds; and the
-// smoothest curve of high likelihood.
+// The cumulative distribution in one ordered dimension, and its quantiles, with bounds.
 
 import { askKept } from "../api.js";
 import { boundsText, methodFor } from "../bounds.js";
@@ -12,7 +11,6 @@ import { changedText, changesIn } from "./changes.js";
 import { saidOf } from "./first.js";
 
 const MOST_PLACES = 64;
-const MOST_BY_LIKELIHOOD = 24; // Places: the bounds of each take the worker some 20 ms.
 const MOST_WORK = 20_000_000; // Ranges times values that the worker allows in one answer.
 
 /** @type {View} */
@@ -74,39 +72,4 @@ async function beforeOf(shown, places) {
   ]);
   const changed = changedText(answer, answer ? changesIn(answer, collection) : []);
   return { name: zonedSpanText(compared.window), ranges: curve?.ranges ?? [], changed };
-}
-
-/**
- * Fetch and draw the curve of a closed window; hide it for others, because its bounds hold at one
- * moment only, and an open window is watched.
- *
- * @param {Shown} shown
- * @param {() => boolean} current
- */
-async function updateLikelihood(shown, current) {
-  const { collection, window, method } = shown;
-  const card = element("likelihood");
-  if (!collection.likelihood || !window.final) {
-    card.hidden = true;
-    return;
-  }
-  const { domain } = collection;
-  const places = evenPlaces(domain.shape[0], MOST_BY_LIKELIHOOD);
-  const estimate = await askCurve(shown, places, {
-    ...quantileOptions(collection),
-    project: "likelihood",
-    method: method === "profile-exact" ? method : "profile",
-  });
-  if (!current()) return;
-  card.hidden = Boolean(estimate.withheld);
-  if (estimate.withheld) return;
-  say(
-    element("likelihood-bounds"),
-    "The smoothest shares that the reports do not contradict: a biased picture of the shape; " +
-      "the numbers above are unbiased. " +
-      `${boundsText(estimate, "for each share and each quantile by itself")} ` +
-      "Thresholds of method profile are calibrated on known data, not proved; those of " +
-      "profile-exact are proved.",
-  );
-  drawCurve("likelihood", "likelihood curve", domain, places, estimate, true);
 }

@@ -5,7 +5,15 @@ import { labelOf } from "../axis.js";
 import { boundsText } from "../bounds.js";
 import { adjust, chosen } from "../choices.js";
 import { element, figure, make, say, select } from "../dom.js";
-import { areaText, countText, forgedText, labelText, partText, percentText, tickText } from "../format.js";
+import {
+  areaText,
+  countText,
+  forgedText,
+  labelText,
+  partText,
+  percentText,
+  tickText,
+} from "../format.js";
 import { fitCursor, pointedPlace, startGestures } from "./map-cursor.js";
 import { changePicture } from "./map-change.js";
 import {
