@@ -81,7 +81,7 @@ async def test_numbers_and_dates_are_written_as_the_language_does(
 
 def plain(text: str) -> str:
     """Return a text without the marks of direction and the spaces before units."""
-    return re.sub(r"[\u200e\u200f\u061c]|[\u00a0\u202f ](?=%)", "", text)
+    return re.sub(r"[\u200e\u200f\u061c\u2068\u2069]|[\u00a0\u202f ](?=%)", "", text)
 
 
 async def test_times_are_utc_until_the_local_ones_are_chosen(browser: Browser, url: str) -> None:
@@ -159,6 +159,21 @@ async def test_a_report_card_says_what_it_shows_of_when_and_how_sure(
     assert f"collection={collection}" in said
     assert bool([*card.iter(f"{name}image")]) == (view == "cumulative")
     assert ("walk" in said) == (view == "values")
+    assert "all quantiles together" not in said or view == "cumulative", "nothing that is hidden"
+    lines: dict[str, dict[str, str]] = {}
+    for one in card.iter(f"{name}text"):
+        lines.setdefault(one.get("y", ""), {})[one.get("x", "")] = one.text or ""
+    if view == "values":
+        head, *others = [line for line in lines.values() if len(line) > 1]
+        assert list(head.values()) == ["value", "share", "low", "high"]
+        asked = {"start": TIME, "end": TIME.replace("05", "06"), "top": 6, "simultaneous": "true"}
+        shown = await ask(url, "modes/estimate", **asked)
+        ends = {one["value"]: (one["low"], one["high"]) for one in shown["distribution"]}
+        walk = next(line for line in others if "walk" in line.values())
+        assert walk.keys() == head.keys()
+        low, high = [*walk.values()][2:]
+        assert float(low[:-1]) == pytest.approx(100 * ends["walk"][0], abs=0.06)
+        assert float(high[:-1]) == pytest.approx(100 * ends["walk"][1], abs=0.06)
 
 
 async def test_the_copied_sql_answers_from_finals_in_duckdb(

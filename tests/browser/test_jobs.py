@@ -27,6 +27,7 @@ from playwright.async_api import Page, expect
 from ldpstream.agents.web import serve
 from ldpstream.mechanisms.base.times import format_time, parse_time
 from tests.browser.looking import ask, rows
+from tests.browser.test_keyboard import FOCUSED, tab_to
 from tests.stream.serving import Pipeline, serve_collections, stopped_clock
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -287,6 +288,38 @@ async def test_lines_reach_over_the_whole_week(page: Page, url: str, clicks: Cli
     await expect(page.locator("#tip")).to_contain_text("2 windows together")
     await page.keyboard.press("Enter")
     await expect(page.locator("#n")).to_have_text("1,000")
+
+
+async def test_a_phone_leads_to_health_and_privacy_in_two_clicks(
+    page: Page, clicks: Clicks
+) -> None:
+    await page.set_viewport_size({"width": 390, "height": 844})
+    for name, view, place, text in (
+        ("doors", "health", "#health-sum", "doors waits for partition 1 (of 2), which"),
+        ("modes", "privacy", "#spent", "365 days: 8,760 windows732"),
+    ):
+        clicks.count = 0
+        await clicks.click(collection(name))
+        await clicks.click(f"#tab-{view}")
+        await expect(page.locator(place)).to_contain_text(text)
+        await page.click("#all")
+
+
+async def test_what_changed_is_found_on_a_phone_and_by_keys_alone(page: Page, url: str) -> None:
+    await page.set_viewport_size({"width": 390, "height": 844})
+    await page.goto("about:blank")
+    await page.goto(url)
+    await expect(page.locator("#overview-rows tbody tr")).to_have_count(len(TABLES))
+    await tab_to(page, "document.activeElement.textContent", "modes")
+    await page.keyboard.press("Enter")
+    await expect(page.locator("#n")).to_have_text("500")
+    await tab_to(page, FOCUSED, "window")
+    await page.keyboard.press("t")  # the last 24 hours
+    await expect(page.locator("#n")).to_have_text("12,000")
+    await tab_to(page, FOCUSED, "compare")
+    await page.keyboard.press("t")  # the period before
+    await expect(page.locator("#compared-sum")).to_contain_text("2 of 4 changed since Thu, Nov 19")
+    assert {row[0] for row in await rows(page, "#compared-rows")} == {"walk", "car"}
 
 
 async def test_a_day_is_dragged_out_of_the_week(page: Page, clicks: Clicks) -> None:

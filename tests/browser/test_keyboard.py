@@ -7,32 +7,32 @@ from tests.browser.looking import open_view
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-_FOCUSED = "document.activeElement.id || document.activeElement.className"
+FOCUSED = "document.activeElement.id || document.activeElement.className"
 
 
-async def tab_to(page: Page, id_: str) -> None:
-    """Press Tab until an element has the focus."""
+async def tab_to(page: Page, script: str, answer: str) -> None:
+    """Press Tab until a script of the element that has the focus answers so."""
     for _ in range(30):
         await page.keyboard.press("Tab")
-        if await page.evaluate(_FOCUSED) == id_:
+        if await page.evaluate(script) == answer:
             return
-    raise AssertionError(f"{id_} is not in the tab order")
+    raise AssertionError(f"{answer} is not in the tab order")
 
 
 async def test_from_the_first_tab_to_a_cell_of_the_map(page: Page, url: str) -> None:
     await open_view(page, url, "modes", "values")
     await page.keyboard.press("Tab")
-    assert await page.evaluate(_FOCUSED) == "skip"
-    await tab_to(page, "collection")
+    assert await page.evaluate(FOCUSED) == "skip"
+    await tab_to(page, FOCUSED, "collection")
     # One key: of several, those that come late would begin another word.
     await page.keyboard.type("p")
     await expect(page.locator("#tab-map")).to_be_visible()
-    await tab_to(page, "tab-values")
+    await tab_to(page, FOCUSED, "tab-values")
     await page.keyboard.press("ArrowRight")
-    assert await page.evaluate(_FOCUSED) == "tab-map"
+    assert await page.evaluate(FOCUSED) == "tab-map"
     await expect(page.locator("#tab-map")).to_have_attribute("aria-selected", "true")
     await expect(page.locator("#map-sum")).not_to_be_empty()
-    await tab_to(page, "map-frame")
+    await tab_to(page, FOCUSED, "map-frame")
     await expect(page.locator("#tip")).to_contain_text("Place [0, 0]")
     for key, place in {
         "ArrowDown": "[1, 0]",
@@ -59,7 +59,7 @@ async def test_tabs_turn_around_at_their_ends(page: Page, url: str) -> None:
         ("ArrowRight", "tab-cumulative"),
     ):
         await page.keyboard.press(key)
-        assert await page.evaluate(_FOCUSED) == tab
+        assert await page.evaluate(FOCUSED) == tab
     await expect(page.locator("[role=tabpanel]:visible")).to_have_count(1)
     assert await page.locator("[role=tab][tabindex='0']").count() == 1
 

@@ -209,6 +209,22 @@ async def test_a_token_is_asked_for_and_kept_for_the_tab(page: Page, pipeline: P
     assert not any(TOKEN in one for one in asked)
 
 
+async def test_a_token_that_is_replaced_is_asked_for_again(page: Page, pipeline: Pipeline) -> None:
+    (port,) = free_ports(1)
+    rows = page.locator("#value-rows tbody tr")
+    for secret in (TOKEN, TOKEN[::-1]):
+        async with serve(pipeline, port=port, token=GivenSecret(secret)) as url:
+            if secret == TOKEN:
+                await page.goto(f"{url}/#collection=modes&view=values")
+            await expect(page.locator("#token-form")).to_be_visible()
+            await page.fill("#token", secret)
+            await page.keyboard.press("Enter")
+            await expect(page.locator("#token-form")).to_be_hidden()
+            await expect(rows).to_have_count(6)
+            await expect(page.locator("#live")).to_have_text("Live")
+            await expect(page.locator("#problem")).to_be_hidden()
+
+
 async def test_a_worker_that_goes_away_is_told_and_taken_up_again(page: Page) -> None:
     pipeline = serve_collections({"modes": MODES})
     report(pipeline.collections["modes"], 0, 500, seed=1)

@@ -24,6 +24,11 @@ function formatOf(Kind, options) {
   return /** @type {Format} */ (format);
 }
 
+const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/;
+
+/** @param {string} text Returns it as a part of a sentence, the rest of which stays in its order. */
+const isolated = (text) => (RIGHT_TO_LEFT.test(text) ? `\u2068${text}\u2069` : text);
+
 /**
  * A number in the digits and with the separators of the browser's language.
  *
@@ -31,12 +36,17 @@ function formatOf(Kind, options) {
  * @param {Intl.NumberFormatOptions} options
  */
 const localText = (value, options) =>
-  formatOf(Intl.NumberFormat, { signDisplay: "negative", ...options })
-    .format(value)
-    .replace("-", "−");
+  isolated(
+    formatOf(Intl.NumberFormat, { signDisplay: "negative", ...options })
+      .format(value)
+      .replace("-", "−"),
+  );
 
 /** @param {number} digits */
 const exactly = (digits) => ({ minimumFractionDigits: digits, maximumFractionDigits: digits });
+
+/** @param {string} name Returns it without marks that would turn around what follows. */
+export const nameText = (name) => isolated(name.replace(/[\u202a-\u202e\u2066-\u2069]/g, "\ufffd"));
 
 /**
  * @param {Label} value
@@ -46,7 +56,7 @@ const exactly = (digits) => ({ minimumFractionDigits: digits, maximumFractionDig
 export function labelText(value, domain) {
   if (value === null) return UNDEFINED;
   const names = domain?.value_labels ?? {};
-  if (!Array.isArray(value) && Object.hasOwn(names, value)) return names[value];
+  if (!Array.isArray(value) && Object.hasOwn(names, value)) return nameText(names[value]);
   if (Array.isArray(value)) {
     const { parts } = domain ?? {};
     if (parts) return `[${value.map((one, at) => labelText(one, parts[at])).join(", ")}]`;
@@ -58,7 +68,7 @@ export function labelText(value, domain) {
     }
     return `[${value.map((one) => labelText(one)).join(", ")}]`;
   }
-  return typeof value === "number" ? numberText(value) : value;
+  return typeof value === "number" ? numberText(value) : nameText(value);
 }
 
 /** @param {number} width Returns the decimals that tell numbers so far apart from each other. */
@@ -230,7 +240,7 @@ const isMoment = (time) => time.endsWith("Z");
 
 /** @param {number} ms @param {Intl.DateTimeFormatOptions} options @param {string} [zone] */
 const timeText = (ms, options, zone = zoneOf()) =>
-  formatOf(Intl.DateTimeFormat, { timeZone: zone, ...options }).format(ms);
+  isolated(formatOf(Intl.DateTimeFormat, { timeZone: zone, ...options }).format(ms));
 
 /** @param {number} ms @param {string} [zone] Returns the day, with its year unless that is this one. */
 export const dayText = (ms, zone) => {
@@ -243,18 +253,19 @@ export const dayText = (ms, zone) => {
 /** @param {number} ms @param {string} [zone] */
 export const shortDayText = (ms, zone) => timeText(ms, { day: "numeric", month: "short" }, zone);
 
-/** @param {number} ms @param {string} [zone] */
-export const hourText = (ms, zone) =>
-  timeText(
-    ms,
-    {
-      hour: "2-digit",
-      minute: "2-digit",
-      hourCycle: "h23",
-      ...(ms % 60_000 < 1000 ? {} : { second: "2-digit" }),
-    },
-    zone,
-  );
+/** @param {number} ms @param {string} [zone] With the zone's name in an hour that a day has twice. */
+export function hourText(ms, zone) {
+  /** @type {Intl.DateTimeFormatOptions} */
+  const options = {
+    hour: "2-digit",
+    minute: "2-digit",
+    hourCycle: "h23",
+    ...(ms % 60_000 < 1000 ? {} : { second: "2-digit" }),
+  };
+  const text = timeText(ms, options, zone);
+  const twice = [-HOUR_MS, HOUR_MS].some((by) => timeText(ms + by, options, zone) === text);
+  return twice ? timeText(ms, { ...options, timeZoneName: "short" }, zone) : text;
+}
 
 /** @param {string} time RFC 3339 of a local day. Returns its midnight as if it were one in UTC. */
 const midnightOf = (time) => Date.parse(`${time.slice(0, 10)}T00:00:00Z`);
@@ -363,4 +374,4 @@ export function pointsText(difference, decimals) {
 }
 
 /** @param {{name: string, title?: string | null}} collection */
-export const titleOf = ({ name, title }) => title ?? name;
+export const titleOf = ({ name, title }) => nameText(title ?? name);

@@ -10,7 +10,7 @@ import { crossedView, startCrossed } from "./views/crossed-view.js";
 import { element, offer, say, select } from "./dom.js";
 import { loadCharts, restyleCharts } from "./charts/charts.js";
 import { drawFacts, forgetFacts } from "./facts.js";
-import { chooseZone, isLocal } from "./format.js";
+import { chooseZone, isLocal, titleOf } from "./format.js";
 import { drawHealth, statusOf } from "./health.js";
 import { startKeys } from "./shell/keys.js";
 import { follow } from "./live.js";
@@ -68,7 +68,7 @@ async function refresh(current) {
   if (!current()) return;
   offer(
     select("collection"),
-    collections.map(({ name, title }) => [name, title ?? name]),
+    collections.map((one) => [one.name, titleOf(one)]),
     chosen("collection"),
   );
   const configured = collections.find(({ name }) => name === select("collection").value);
@@ -162,7 +162,7 @@ function viewOf(collection) {
   const view = fitting.find(({ id }) => id === chosen("view")) ?? fitting[0];
   showTab(view.id, new Set(fitting.map(({ id }) => id)));
   const title = element(`tab-${view.id}`).textContent;
-  document.title = `${collection.title ?? collection.name}: ${title} · ldpstream`;
+  document.title = `${titleOf(collection)}: ${title} · ldpstream`;
   return view;
 }
 

@@ -11,15 +11,15 @@ import {
 } from "./format.js";
 import { fillTable } from "./table.js";
 
-/** @param {Estimate} estimate */
-export function drawPriors(estimate) {
+/** @param {Estimate} estimate @param {Domain} domain */
+export function drawPriors(estimate, domain) {
   const { mmse, calibration, known_prior: known } = estimate;
   element("priors").hidden = !mmse && !calibration && !known;
   if (known) {
     const shares = known.values ?? [];
     const texts = shares.map(
       ({ name, mean, sd }) =>
-        `“${labelText(name)}” ${percentText(mean, 2)} ± ${percentText(sd, 2)}`,
+        `“${labelText(name, domain)}” ${percentText(mean, 2)} ± ${percentText(sd, 2)}`,
     );
     say(
       element("mmse"),
@@ -33,8 +33,8 @@ export function drawPriors(estimate) {
     say(
       element("mmse"),
       mmse.withheld
-        ? `With the devices' priors no share of “${labelText(mmse.value)}” is given: ${mmse.withheld}.`
-        : `With the devices' priors, ${percentText(mmse.share, 2)} have “${labelText(mmse.value)}”, ` +
+        ? `With the devices' priors no share of “${labelText(mmse.value, domain)}” is given: ${mmse.withheld}.`
+        : `With the devices' priors, ${percentText(mmse.share, 2)} have “${labelText(mmse.value, domain)}”, ` +
             `${level} credible between ${percentText(mmse.low, 2)} and ${percentText(mmse.high, 2)} ` +
             `(${mmse.method}). It is only as right as the priors; the shares above need none.`,
     );

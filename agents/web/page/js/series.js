@@ -2,7 +2,7 @@
 
 import { moveWithin } from "./api.js";
 import { axisTitle, numberOf } from "./axis.js";
-import { labelText } from "./format.js";
+import { labelText, nameText } from "./format.js";
 
 /** @param {number} p */
 export const quantileTitle = (p) => `Quantile ${p}`;
@@ -44,7 +44,7 @@ export const spotsOf = (of) =>
 /** @param {Series["kind"]} kind @param {Label} name @param {Domain} domain */
 export function seriesTitle(kind, name, domain) {
   if (kind === "quantile") return quantileTitle(Number(name));
-  return kind === "linear" ? `Mean ${name}` : labelText(name, domain);
+  return kind === "linear" ? `Mean ${nameText(`${name}`)}` : labelText(name, domain);
 }
 
 /**

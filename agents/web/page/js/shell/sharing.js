@@ -111,12 +111,14 @@ function saveCard() {
   const view = element(here.view ?? "");
   /** @param {HTMLElement} row */
   const cellsOf = (row) =>
-    [...row.querySelectorAll("th, td:not(.chart, .more)")].map((cell) =>
+    [...row.querySelectorAll(":is(th, td):not(.chart, .difference, .more)")].map((cell) =>
       /** @type {HTMLElement} */ (cell).innerText.trim(),
     );
   const all = pictures();
-  const rows = all.length ? [] : [...view.querySelectorAll("table tr")].slice(0, 1 + MOST_ROWS);
+  const shown = [...view.querySelectorAll("table tr")].filter((row) => !row.closest("[hidden]"));
+  const rows = all.length ? [] : shown.slice(0, 1 + MOST_ROWS);
   const said = [...view.querySelectorAll("p:is(.sentence, .promise)")]
+    .filter((one) => !one.closest("[hidden]"))
     .map((one) => /** @type {HTMLElement} */ (one).innerText)
     .filter(Boolean);
   const period = `${element("state").innerText}: ${element("state-words").innerText}`;

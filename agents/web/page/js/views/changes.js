@@ -9,6 +9,7 @@ import {
   countText,
   decimalsFor,
   labelText,
+  nameText,
   percentText,
   pointsText,
   tickText,
@@ -76,6 +77,8 @@ export function partsOf(domain) {
   );
 }
 
+const POINTS = " points";
+
 /**
  * All that an answer judges, by the titles of series: ranges, blocks, quantiles, means and values.
  *
@@ -88,46 +91,47 @@ export function changesIn(
   { domain, block_names },
 ) {
   const size = stepOf(domain);
+  const unit = domain.unit ? ` ${domain.unit}` : "";
   const parts = new Set(partsOf(domain).map(({ text }) => text));
   /** @param {string} name */
-  const rangeName = (name) => (parts.has(name) ? areaText({ name, box: [] }) : name);
+  const rangeName = (name) => (parts.has(name) ? areaText({ name, box: [] }) : nameText(name));
   const all = [
     ...ranges.map((one) => ({
       ...one,
       key: one.name,
       name: rangeName(one.name),
-      unit: " points",
+      unit: POINTS,
     })),
     ...blocks.map((one) => ({
       ...one,
       key: one.block,
-      name: block_names?.[one.block] ?? one.name ?? `Block ${one.block}`,
-      unit: " points",
+      name: nameText(block_names?.[one.block] ?? one.name ?? `Block ${one.block}`),
+      unit: POINTS,
     })),
     ...quantiles.map(({ p, before, after, steps, low, high, told }) => {
       const [change, from, to] = [steps, low, high].map((one) =>
         one === null ? null : one * size,
       );
       const ends = { before, after, low: from, high: to };
-      return { key: "", name: quantileTitle(p), change, ...ends, told, unit: "" };
+      return { key: "", name: quantileTitle(p), change, ...ends, told, unit };
     }),
-    ...linear.map((one) => ({ ...one, key: "", name: `Mean ${one.name}`, unit: "" })),
+    ...linear.map((one) => ({ ...one, key: "", name: `Mean ${nameText(one.name)}`, unit: "" })),
     ...values.map((one) => ({
       ...one,
       key: "",
       name: labelText(one.value, domain),
-      unit: " points",
+      unit: POINTS,
     })),
   ];
   return all.flatMap(({ key, name, before, after, change: value, low, high, told, unit }) => {
     if (value === null || low === null || high === null) return [];
     const decimals = decimalsFor([{ low, high }]);
+    const isShare = unit === POINTS;
     /** @param {number} one */
-    const textOf = (one) =>
-      unit ? pointsText(one, decimals) : `${one > 0 ? "+" : ""}${tickText(one, "", 3)}`;
+    const textOf = (one) => (isShare ? pointsText(one, decimals) : tickText(one, "", 3, true));
     const [was, now] = [before, after].map((one) => {
       if (typeof one !== "number") return labelText(one, domain);
-      return unit ? percentText(Math.min(1, Math.max(0, one)), decimals) : tickText(one, "", 4);
+      return isShare ? percentText(Math.min(1, Math.max(0, one)), decimals) : tickText(one, "", 4);
     });
     return [{ key, name, change: { value, low, high, told }, textOf, unit, was, now }];
   });

@@ -5,6 +5,7 @@ import {
   decimalsFor,
   labelText,
   meanText,
+  nameText,
   partText,
   percentText,
   quantileTexts,
@@ -86,11 +87,11 @@ export function saidOf(
     const [share, low, high] = [entry.share, entry.low, entry.high].map((one) =>
       percentText(one, decimals),
     );
-    const name = "name" in entry ? entry.name : labelText(entry.value, domain);
+    const name = "name" in entry ? nameText(entry.name) : labelText(entry.value, domain);
     return { said: `${name} has ${share}`, bounds: `${low} to ${high}` };
   }
   const [mean] = linear;
   if (!mean) return NOTHING;
   const [middle, low, high] = [mean.mean, mean.low, mean.high].map((one) => meanText(one, mean));
-  return { said: `${mean.name} is ${middle}`, bounds: `${low} to ${high}` };
+  return { said: `${nameText(mean.name)} is ${middle}`, bounds: `${low} to ${high}` };
 }

@@ -10,6 +10,7 @@ import {
   countText,
   forgedText,
   labelText,
+  nameText,
   partText,
   percentText,
   tickText,
@@ -390,7 +391,7 @@ function tipOf(cell) {
   ]);
   const { values } = restOf(area);
   const name = area.rest ? `the rest of ${areaText(area)}` : areaText(area);
-  const outer = domain.block_names?.[area.block ?? -1] ?? `block ${area.block}`;
+  const outer = nameText(domain.block_names?.[area.block ?? -1] ?? `block ${area.block}`);
   const where = area.block === null || area.inside === null ? "" : ` in ${outer}`;
   return {
     title: `Place ${labelText(place, domain)}`,

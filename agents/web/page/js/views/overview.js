@@ -110,10 +110,10 @@ function draw(all) {
       const final = windows.findLast((one) => one.final);
       const ended = final ? nowMs() - Date.parse(final.window.end) : 0;
       const { own } = first;
-      const { name, title, values, window, privacy } = collection;
+      const { name, values, window, privacy } = collection;
       const size = windowText(window);
       return [
-        stacked([link(name, "", title ?? name), `${countText(values)} values · ${size}`]),
+        stacked([link(name, "", titleOf(collection)), `${countText(values)} values · ${size}`]),
         stacked([
           chipOf(state),
           state.word in STATES ? link(name, "health", state.said) : state.said,

@@ -25,7 +25,7 @@ function recordsOf(series) {
       return {
         ...{ collection: of.collection, size: of.size, attribute: of.attribute ?? null },
         ...{ start: window.start, end: window.end, final, withheld, n, late },
-        ...{ line: title, unit, value, low: from, high: to },
+        ...{ line: title.replace(/[\u2068\u2069]/g, ""), unit, value, low: from, high: to },
         ...{ estimand: of.estimand, confidence: of.confidence, method: of.method },
         simultaneous: true,
       };

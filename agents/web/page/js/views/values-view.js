@@ -6,7 +6,7 @@ import { addressOf, adjust, choose, chosen } from "../choices.js";
 import { element, make, say, select } from "../dom.js";
 import { changedText, changesIn, leaderText } from "./changes.js";
 import { fillEntries, fillMeans, fillQuantiles } from "../entries.js";
-import { countText, labelText, tickText } from "../format.js";
+import { countText, labelText, nameText, tickText } from "../format.js";
 import { drawPriors } from "../priors.js";
 import { MOST_VALUES_LISTED, quantileOptions } from "../series.js";
 import { saidOf } from "./first.js";
@@ -81,7 +81,8 @@ function draw(estimate, collection, then, answer, alone) {
   if (domain.ordered) listed.sort((a, b) => orderOf(a.value, b.value));
   const told = answer && !answer.withheld ? changesIn(answer, collection) : [];
   /** @param {{value?: Label, name?: string}} entry */
-  const nameOf = ({ value, name }) => name ?? labelText(value ?? null, domain);
+  const nameOf = ({ value, name }) =>
+    name === undefined ? labelText(value ?? null, domain) : nameText(name);
   const before = new Map(
     [...(then?.distribution ?? []), ...(then?.ranges ?? [])].map((one) => [nameOf(one), one]),
   );
@@ -115,13 +116,13 @@ function draw(estimate, collection, then, answer, alone) {
     button.setAttribute("aria-pressed", String(mine));
   }
   element("ranges").hidden = ranges.length === 0;
-  const named = ranges.map((entry) => ({ name: entry.name, entry }));
+  const named = ranges.map((entry) => ({ name: nameOf(entry), entry }));
   fillEntries("range-rows", "range", named, final, changes);
   element("linear").hidden = linear.length === 0;
   fillMeans("linear-rows", linear, final);
   element("quantiles").hidden = quantiles.length === 0;
   fillQuantiles("quantile-rows", quantiles, domain);
-  drawPriors(estimate);
+  drawPriors(estimate, domain);
 }
 
 /** @param {Estimate} whole Of a period. @param {Estimate | null} alone Of one of its windows. */
