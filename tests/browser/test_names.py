@@ -79,6 +79,16 @@ async def test_names_are_texts_and_turn_no_number_around(page: Page, url: str) -
     assert await page.locator("main img, main script, main b").count() == 0
 
 
+async def test_few_of_many_values_are_rows_and_one_report_is_told(page: Page, url: str) -> None:
+    await open_view(page, url, "many", "values", "&window=")
+    await expect(page.locator("#values-sum")).to_contain_text("shop 7 has the largest estimate")
+    await expect(page.locator("#value-rows tbody tr")).to_have_count(20)
+    await open_view(page, url, "one", "values", "&window=&compare=before")
+    await expect(page.locator("#n")).to_have_text("1")
+    await expect(page.locator("#values-sum")).to_contain_text("No clear leader")
+    await expect(page.locator("#values-sum")).to_contain_text("No difference is shown")
+
+
 async def test_a_collection_without_windows_is_told_beside_the_others(page: Page, url: str) -> None:
     await open_view(page, url, "empty", "overview")
     row = page.locator("#overview-rows tbody tr").filter(has_text="empty")
