@@ -24,7 +24,9 @@ def seen_text(text: str) -> str:
 
     A byte order mark between files, for example, is a space without width.
     """
-    return " ".join(canonical_text(text).translate(_UNSEEN).split())
+    if not text.isascii():
+        text = canonical_text(text).translate(_UNSEEN)
+    return " ".join(text.split())
 
 
 def count(number: int, what: str) -> str:
