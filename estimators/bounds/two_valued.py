@@ -205,11 +205,14 @@ def _invert(rows: Floats, tail: float) -> Pair:
     # Bisect for both at once: the first a in 0..n at which the condition starts or stops, or n + 1.
     low, high = np.zeros_like(n), n + 1.0
     while (searching := low < high).any():
-        middle = np.floor((low + high) / 2.0)
+        # Beyond 2^53 adding 1 changes nothing: each step excludes a double at least.
+        middle = np.floor(np.minimum((low + high) / 2.0, np.nextafter(high, 0.0)))
         below, above = tails(np.minimum(middle, n), n, likely, other, most)
         excluded = np.where(upper, below <= tail, above > tail) | (middle > n)
         high = np.where(searching & excluded, middle, high)
-        low = np.where(searching & ~excluded, middle + 1.0, low)
+        low = np.where(
+            searching & ~excluded, np.maximum(middle + 1.0, np.nextafter(middle, np.inf)), low
+        )
     least, beyond = np.split(low, 2)
     n = rows[:, 0]
     return np.minimum(least, n) / n, np.maximum(beyond - 1.0, 0.0) / n

@@ -140,7 +140,7 @@ def test_tails_of_many_reports_keep_their_digits(
     assert mirrored[0] == pytest.approx(below[0], rel=1e-8)
 
 
-@pytest.mark.parametrize("n", [10**8, 10**11, 10**15])
+@pytest.mark.parametrize("n", [10**8, 10**11, 10**15, 10**17])
 def test_exact_bounds_of_many_respondents_are_those_of_a_normal_noise(n: int):
     """At once, and with no more memory than for few."""
     mechanism = RandomizedResponse(1.0, Blocks.one(2))
