@@ -281,8 +281,8 @@ def _array(values: Any) -> NDArray[Any]:
 
 def _whole(array: NDArray[Any]) -> Labels:
     """Return whole floats as integers; leave others for the domain to refuse."""
-    # A larger float may stand for several integers.
-    limit = 2.0 ** (np.finfo(array.dtype).nmant + 1)
+    # A larger float may stand for several integers, or does not fit into an int64.
+    limit = 2.0 ** min(np.finfo(array.dtype).nmant + 1, 63)
     if np.all(np.abs(array) < limit) and np.all(array == np.floor(array)):
         return array.astype(np.int64)
     if array.ndim == 1:

@@ -157,6 +157,9 @@ def test_a_float_that_stands_for_several_integers_is_no_label():
         with pytest.raises(ValueOutsideDomainError) as found:
             ldp.privatize(codes, given)
         assert found.value.position == 1
+    # Beyond int64, which only long doubles may hold as integers.
+    with pytest.raises(ValueOutsideDomainError):
+        ldp.privatize(codes, np.array([2.0**64 + 7], dtype=np.longdouble))
 
 
 def test_masked_attributes_times_and_priors_are_refused():
