@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
-from unicodedata import normalize
 
 from ldpstream.agents.config.query.options import (
     SETTINGS,
@@ -18,6 +17,7 @@ from ldpstream.estimators.bounds.options import ANYTIME, BY_LIKELIHOOD
 from ldpstream.estimators.likelihood.mechanisms import SUPPORTED, has_likelihood
 from ldpstream.estimators.queries import indicator
 from ldpstream.mechanisms.base.errors import QueryError
+from ldpstream.mechanisms.base.texts import canonical_text
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.domains.queries import Subset
 from ldpstream.mechanisms.interface.mechanism import Mechanism
@@ -194,7 +194,7 @@ def _named(
     """Return the published range or set, or the block, if `query` is its name."""
     if not isinstance(query, str):
         return query
-    query = normalize("NFC", query)
+    query = canonical_text(query)
     same_name = next((named for named in published if named.name == query), None)
     if same_name is not None or ".." in query:
         return same_name or query
