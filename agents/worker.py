@@ -215,7 +215,9 @@ async def work(
     `announce` is called with its URL once it serves.
 
     Raises:
-        BrokerUnavailableError, TopicError, ClientOptionError: as `Pipeline.start` does.
+        BrokerUnavailableError: if no broker answers, or it lacks a required feature.
+        TopicError: if a topic contradicts the configuration.
+        ClientOptionError: if `[kafka]` has a setting that no client knows.
         HttpUnavailableError: if `worker.http` cannot be served.
     """
     worker = config.worker

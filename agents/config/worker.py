@@ -32,7 +32,11 @@ class Shard:
 
     @classmethod
     def parse(cls, text: str) -> "Shard":
-        """Return the shard of a text such as `2/4`."""
+        """Return the shard of a text such as `2/4`.
+
+        Raises:
+            ValueError: for any other text.
+        """
         match = _SHARD.fullmatch(text)
         if match is None or not int(match[1]) <= int(match[2]) <= _MOST_SHARDS:
             raise ValueError(f"expected SHARD/SHARDS, such as 2/4, got {text[:20]!r}")

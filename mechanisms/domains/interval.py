@@ -88,7 +88,11 @@ class Interval(Domain):
         return f"{len(ranges)} numbers in {', '.join(ranges)}"
 
     def read(self, labels: Sequence[Any] | NDArray[Any]) -> list[Numbers]:
-        """Return the numbers of each dimension of labels, `(n,)`, or `(n, D)` for D > 1."""
+        """Return the numbers of each dimension of labels, `(n,)`, or `(n, D)` for D > 1.
+
+        Raises:
+            ValueOutsideDomainError: naming the position of the first number outside.
+        """
         return self._inside(read_labels(unmasked(labels), len(self.bins)))
 
     def parse(self, rows: Sequence[Sequence[str]]) -> list[Numbers]:

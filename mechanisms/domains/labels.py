@@ -84,7 +84,12 @@ class Labels(Domain):
         return {canonical_text(str(value)): i for i, value in enumerate(self.values)}
 
     def index(self, labels: Sequence[Any] | NDArray[Any]) -> Indices:
-        """Return the indices of labels; an integer label may also come as its text."""
+        """Return the indices of labels; an integer label may also come as its text.
+
+        Raises:
+            TypeError: for a single text, whose characters would be taken for labels.
+            ValueOutsideDomainError: naming the position of the first label outside the domain.
+        """
         if isinstance(labels, str):
             raise TypeError("expected a sequence of labels, got a single text")
         array = unmasked(labels)

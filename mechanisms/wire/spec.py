@@ -57,6 +57,9 @@ class CollectionSpec(Framing):
 
         Reads only `mechanism, domain, topic, precision, hold, one_report` (with it `partitions` and
         `window`), `MECHANISM_KEYS`, and with `workload = "published"` the queries of `publish`.
+
+        Raises:
+            SpecError: naming the key and what was expected.
         """
         path = f"collection.{name}"
         if not _LEGAL_NAME.fullmatch(name):
