@@ -48,7 +48,7 @@ bootstrap = "127.0.0.1:9092"    # several with commas; LDPSTREAM_KAFKA_BOOTSTRAP
 id = "ldpstream"                # consumer group, and prefix of the worker's own topics
 http = "127.0.0.1:6066"         # page, API and /metrics; any other address needs a token:
 # token = { env = "LDPSTREAM_READ_TOKEN" }    # or { file = "PATH" }
-data = "./data"                 # directory for the worker's files
+data = "./data"                 # directory for the keys of accepted uploads
 
 [gateway]                       # `ldpstream gateway`: uploads over HTTP
 http = "127.0.0.1:8080"

@@ -67,7 +67,7 @@ class Delivery:
     """Spreads messages without keys over the partitions of one topic.
 
     One batch for each partition is filled, and sent when full; at most 64 are in flight. `add` and
-    `finish` raise the first KafkaError only after everything in flight has been answered, so that
+    `flush` raise the first KafkaError only after everything in flight has been answered, so that
     `acknowledged` is exact. Records have the timestamp of `record_time`, and neither key nor
     headers.
     """

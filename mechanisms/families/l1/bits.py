@@ -157,7 +157,7 @@ class L1Bits(StepMechanism):
     """One noisy bit for each index step; see `StepMechanism` for the fields.
 
     Reports are rows of packed bits, uint8 `(n, report_bytes)`: entries 0 to m - 2 of one dimension
-    after the other, 1 for +1, the unused bits of the last byte 0 (`bit_rows`).
+    after the other, 1 for +1, the unused bits of the last byte 0 (`unpack`).
 
     Raises:
         SpecError: as for `StepMechanism`, and if epsilon is so small that reports carry no

@@ -85,7 +85,7 @@ class Matrix(Mechanism):
     one that keeps the policy. Constant rows carry no information and are left out. Rows that
     distinguish only values that the policy does not protect are exact: a report discloses the group
     of values on which they agree. Rows of a file may be of low rank: then they answer only the
-    queries in their span (`estimable`).
+    queries in their span (`EstimableQueries`).
 
     Raises:
         SpecError: if the policy has another number of values, protects nothing, or has a budget of
