@@ -115,11 +115,11 @@ def start_broker(*, port: int = 0) -> EmbeddedBroker:
     binary = _binary()
     try:
         free_port(port)
-    except OSError as taken:
+    except OSError as failure:
         raise BrokerUnavailableError(
-            f"cannot serve on 127.0.0.1:{port}: {taken.strerror}; choose another --port, and "
+            f"cannot serve on 127.0.0.1:{port}: {failure.strerror}; choose another --port, and "
             "bootstrap under [kafka]"
-        ) from taken
+        ) from failure
     error = ""
     # Another process may take the port between our probe and the broker's bind: try another port.
     for _ in range(1 if port else _ATTEMPTS):

@@ -60,7 +60,7 @@ class TopicIdentity:
         *,
         group: str,
     ) -> None:
-        """Declare the topics of collections, remember them, and use a started client from now."""
+        """Declare the collections' topics, remember them, and use a started client from now on."""
         factor = clients.replication_factor(kafka.options, brokers=count_brokers(client))
         named = [
             getattr(collection.topics, field) for collection in collections for field in WORKER

@@ -342,7 +342,7 @@ class ConnectionLimiter:
             connection.transport.resume_reading()
 
     def _move(self, connection: Connection, peer: Peer) -> None:
-        """Count a connection for a peer, of which it does not yield."""
+        """Count a connection for a peer; it no longer gives way to new ones."""
         if connection.peer is peer:
             peer.yielding.pop(connection, None)
         elif not connection.reserve:

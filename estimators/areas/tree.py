@@ -1,9 +1,8 @@
 """The tree of areas that could be shown.
 
-It does not depend on the reports. Its roots are the groups
-that reports disclose (or the whole domain if they disclose nothing). Inside a root every dimension
-is halved repeatedly, down to single values. Unordered values cannot be halved: below the root are
-the single values.
+It does not depend on the reports. Its roots are the groups that reports disclose (or the whole
+domain if they disclose nothing). Inside a root every dimension is halved repeatedly, down to single
+values. Unordered values cannot be halved: below the root are the single values.
 """
 
 from collections.abc import Sequence
