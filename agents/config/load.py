@@ -97,14 +97,16 @@ def read_config(
             serving.check_together(path)
     for key, variable in _WORKER_VARIABLES.items():
         with problems.collect():
-            value = _given(environment, variable, WorkerConfig, key)
+            value = _read_variable(environment, variable, WorkerConfig, key)
             worker = worker if value is None else worker.model_copy(update={key: value})
     used = {} if worker.advertise is None else {worker.addresses_topic: "that of the workers"}
     with problems.collect():
         check_topics(((name, config.topics) for name, config in collections.items()), used)
     bootstrap = file.kafka.bootstrap
     with problems.collect():
-        bootstrap = _given(environment, BOOTSTRAP_VARIABLE, KafkaTable, "bootstrap") or bootstrap
+        bootstrap = (
+            _read_variable(environment, BOOTSTRAP_VARIABLE, KafkaTable, "bootstrap") or bootstrap
+        )
     with problems.collect():
         extra = file.kafka.model_extra or {}
         options = read_options(extra, base=base, environment=environment)
@@ -147,7 +149,9 @@ def _file(tables: Mapping[str, Any], problems: Problems, context: Mapping[str, A
     return file
 
 
-def _given(environment: Mapping[str, str], variable: str, table: type[BaseModel], key: str) -> Any:
+def _read_variable(
+    environment: Mapping[str, str], variable: str, table: type[BaseModel], key: str
+) -> Any:
     """Return the value of a variable that overrides a key of a table; None where it is not set."""
     text = environment.get(variable)
     if not text:

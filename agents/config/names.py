@@ -112,8 +112,8 @@ def _parse_events(path: str, name: str, text: str) -> Sequence[tuple[int, str]]:
     events: list[tuple[int, str]] = []
     for number, row in enumerate(rows, 1):
         try:
-            time, said = row
-            events.append((parse_time(time), said))
+            time, event = row
+            events.append((parse_time(time), event))
         except ValueError as error:
             what = f"expected a time, RFC 3339, and a text in row {number} of {name}"
             raise ConfigError(path, what) from error

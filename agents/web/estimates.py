@@ -288,13 +288,13 @@ def kept_windows(collection: WorkerCollection, *, last: int | None = None) -> li
     window = collection.context.window
     panes = [] if last is None else sorted({p for r in collection.replicas for p in r.all_panes()})
     # Each window has at most so many panes. Where none of these is final, more are listed.
-    wanted = 0 if last is None else (last + 1) * window.size_panes
-    while 0 < wanted < len(panes):
-        first_pane = window.first_pane(window.windows(panes[-wanted]).start)
+    most = 0 if last is None else (last + 1) * window.size_panes
+    while 0 < most < len(panes):
+        first_pane = window.first_pane(window.windows(panes[-most]).start)
         kept = _windows_from(collection, first_pane)
         if sum(info.n > 0 for info in kept) >= (last or 0) and any(info.final for info in kept):
             return kept
-        wanted *= 8
+        most *= 8
     return _windows_from(collection, NEVER)
 
 

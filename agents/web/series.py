@@ -132,8 +132,8 @@ async def series_list(request: web.Request) -> web.Response:
 
 async def _series(request: web.Request, collection: WorkerCollection) -> Mapping[str, Any]:
     config, finals = collection.config, request.app[QUEUES].finals
-    everything, top = _read(request.query, config)
-    query = everything
+    whole, top = _read(request.query, config)
+    query = whole
     if read_flag(request.query, "headline"):
         query, top = _headline(query, top, config)
     most = _most_points(query, top, config)
@@ -177,7 +177,7 @@ async def _series(request: web.Request, collection: WorkerCollection) -> Mapping
     fields = series_fields(config, query, points, windows=windows)
     if not read_flag(request.query, "status"):
         return fields
-    return {**fields, **await _status(request, collection, everything, points)}
+    return {**fields, **await _status(request, collection, whole, points)}
 
 
 async def _status(
@@ -286,7 +286,7 @@ def _read(query: MultiMapping[str], config: CollectionConfig) -> tuple[SeriesQue
         labels = words.get("value", ())
         # Beside others of their kind, values are bounded over the whole domain.
         values = tuple(_index(label, domain) for label in labels) if published else ()
-        named = [] if published else [_named(label, domain) for label in labels]
+        named = [] if published else [_value_set(label, domain) for label in labels]
         queries: dict[str, Any] = {
             name: getattr(options, name) if published or word in query else ()
             for word, name in (("range", "ranges"), ("quantile", "quantiles"), ("linear", "linear"))
@@ -330,7 +330,7 @@ def _is_line(domain: Domain) -> bool:
     return domain.ordered and len(domain.shape) == 1 and domain.size <= _QUANTILES_VALUES
 
 
-def _named(label: str, domain: Domain) -> Subset:
+def _value_set(label: str, domain: Domain) -> Subset:
     try:
         return make_set(label, [label], domain)
     except QueryError as error:
@@ -344,7 +344,7 @@ def _index(label: str, domain: Domain) -> int:
         if label not in labels:
             raise QueryError("value", f"two labels in JSON, such as {labels[0]}")
         return labels.index(label)
-    return int(_named(label, domain).values(domain.shape)[0])
+    return int(_value_set(label, domain).values(domain.shape)[0])
 
 
 def _few(top: int | None) -> int:

@@ -136,7 +136,7 @@ def optimise(
         DesignError: if the prior is not a distribution above 0, the workload has another size, a
             budget is 0 (so that no channel distinguishes the two values), or nothing converges.
     """
-    p = _checked_prior(policy.size, prior)
+    p = _check_prior(policy.size, prior)
     if workload.size != policy.size:
         raise DesignError(f"workload: expected {policy.size} values, got {workload.size}")
     known = np.zeros((0, policy.size)) if columns is None else columns
@@ -173,13 +173,13 @@ def least_trace(policy: Policy, workload: Workload, prior: Floats) -> float | No
 
     It takes none if the values of each component fall into few classes of exchangeable ones.
     """
-    components = _components(policy, workload.gram, _checked_prior(policy.size, prior))
+    components = _components(policy, workload.gram, _check_prior(policy.size, prior))
     return _mean(
         components, [None if c.symmetric is None else c.symmetric.least for c in components]
     )
 
 
-def _checked_prior(size: int, prior: Floats | None) -> Floats:
+def _check_prior(size: int, prior: Floats | None) -> Floats:
     """Return a design prior, float64 `(k,)`, uniform if none is given.
 
     Raises:

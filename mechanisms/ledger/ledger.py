@@ -184,7 +184,7 @@ class Ledger:
     ) -> Release:
         cut_ms, start_ms = self._window(spec, time_ms)
         with self._store.reading():
-            release = self._kept(spec, start_ms)
+            release = self._find_release(spec, start_ms)
         if release is not None:
             return release
         share = self._terms.share(spec, start_ms)
@@ -192,7 +192,7 @@ class Ledger:
             raise SkippedError(spec.name, reports=share.reports, windows=share.windows)
         with self._store.writing():
             # Another process may have come first.
-            release = self._kept(spec, start_ms)
+            release = self._find_release(spec, start_ms)
             if release is not None:
                 return release
             self._terms.charge(self._store, spec, start_ms)
@@ -228,7 +228,7 @@ class Ledger:
         cut_ms = time_ms - time_ms % spec.precision_ms
         return cut_ms, cut_ms - cut_ms % window_ms
 
-    def _kept(self, spec: CollectionSpec, start_ms: int) -> Release | None:
+    def _find_release(self, spec: CollectionSpec, start_ms: int) -> Release | None:
         row = self._store.find(spec.fingerprint, start_ms)
         if row is None:
             return None

@@ -176,13 +176,13 @@ def _read_mechanism(
     settings = settings.merged(mapping.get("publish"))
     mechanism = build(mapping.get("mechanism"), settings)
     if prior.shares is not None:
-        prior = _checked_prior(mechanism, prior, settings)
+        prior = _check_prior(mechanism, prior, settings)
     elif not is_lip and mechanism.policy.known_shares and mechanism.table is not None:
         prior = KnownPrior(mechanism.policy.known_shares)
     return mechanism.report_domain(settings.domain), mechanism, prior
 
 
-def _checked_prior(mechanism: Mechanism, prior: KnownPrior, settings: Settings) -> KnownPrior:
+def _check_prior(mechanism: Mechanism, prior: KnownPrior, settings: Settings) -> KnownPrior:
     """Return the prior as far as it is of use, if the mechanism keeps its policy.
 
     Estimates with it need reports that are counted.

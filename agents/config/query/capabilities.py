@@ -70,13 +70,13 @@ def _read(setting: Setting, texts: Sequence[str]) -> Any:
 def _with(
     defaults: EstimateOptions, spec: CollectionSpec, values: Sequence[tuple[Setting, Any]]
 ) -> EstimateOptions:
-    about = _asked_about(spec, values)
+    about = _spec_about(spec, values)
     attribute = next((value for setting, value in values if setting.name == "attribute"), None)
     previous = defaults if attribute is None else defaults.about(attribute)
     changes = {}
     for setting, value in values:
         if setting.name == "ranges":
-            value = [_named(text, previous.ranges, about) for text in value]
+            value = [_find_named(text, previous.ranges, about) for text in value]
         changes[setting.name] = setting.resolve(value, about.domain.estimated)
     options = replace(previous, **changes)
     if options.attribute is None:
@@ -89,7 +89,7 @@ def _with(
     return options
 
 
-def _asked_about(spec: CollectionSpec, values: Sequence[tuple[Setting, Any]]) -> CollectionSpec:
+def _spec_about(spec: CollectionSpec, values: Sequence[tuple[Setting, Any]]) -> CollectionSpec:
     """Return the spec of the attribute that is asked about, or else the collection's own."""
     by_name = {word.name: (word, value) for word, value in values}
     attributes = spec.attributes
@@ -188,7 +188,7 @@ def _check_attributes(options: EstimateOptions, spec: CollectionSpec) -> None:
         check_support(options.about(name), attributes[name])
 
 
-def _named(
+def _find_named(
     query: str | BoxRequest, published: Sequence[Subset], spec: CollectionSpec
 ) -> str | BoxRequest | Subset:
     """Return the published range or set, or the block, if `query` is its name."""
