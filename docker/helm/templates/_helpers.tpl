@@ -39,7 +39,6 @@ resources: {{ .resources | toJson }}
 volumeMounts:
   - { name: config, mountPath: /etc/ldpstream, readOnly: true }
   - { name: read-token, mountPath: /run/secrets/ldpstream, readOnly: true }
-  - { name: data, mountPath: /var/lib/ldpstream }
   - { name: tmp, mountPath: /tmp }
 {{- end }}
 
