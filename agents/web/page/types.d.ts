@@ -235,7 +235,7 @@ type Collection = Names & {
   confidence: number;
   estimand: string;
   method: string;
-  likelihood: boolean; // Whether shares can be estimated by likelihood.
+  likelihood: boolean; // Whether bounds can be those of likelihood.
   top: number;
   quantiles: number[];
   ranges: string[];

@@ -4,7 +4,7 @@ import { confidenceText } from "./format.js";
 
 // People look at an open window many times, and only anytime bounds hold at all these moments.
 const WATCHED = "anytime";
-const BY_LIKELIHOOD = "profile"; // Prefix of these methods' names.
+const BY_LIKELIHOOD = "profile";
 
 /**
  * Return the method to ask for: the chosen one, anytime while open, or the collection's own.
@@ -15,7 +15,7 @@ const BY_LIKELIHOOD = "profile"; // Prefix of these methods' names.
  */
 export function methodFor(collection, window, choice) {
   if (choice && isOffered(collection, choice)) return choice;
-  const own = window.final || collection.method.startsWith(WATCHED);
+  const own = window.final || collection.method === WATCHED;
   return own || !isOffered(collection, WATCHED) ? collection.method : WATCHED;
 }
 
@@ -26,15 +26,15 @@ export function methodFor(collection, window, choice) {
  * @param {string} method
  */
 export function isOffered(collection, method) {
-  if (collection.attribute && collection.estimand === "respondents" && method.startsWith(WATCHED)) {
+  if (collection.attribute && collection.estimand === "respondents" && method === WATCHED) {
     return false; // Anytime bounds do not exist for an attribute's respondents.
   }
-  return collection.likelihood || !method.startsWith(BY_LIKELIHOOD);
+  return collection.likelihood || method !== BY_LIKELIHOOD;
 }
 
 /** @param {Estimate} estimate */
 function momentsOf({ method = "", final }) {
-  if (method.startsWith(WATCHED)) {
+  if (method === WATCHED) {
     return "at every moment of the window at once, however often you look";
   }
   return final
