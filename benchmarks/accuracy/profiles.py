@@ -195,13 +195,9 @@ def main() -> int:
     parser.add_argument("--n", nargs="+", type=int, default=[2_500, 7_800, 31_250])
     asked = parser.parse_args()
     print(f"{asked.repetitions} windows a cell, profile, 95%; of each quantile the coverage")
-    print(
-        "of the population and of respondents, width, padded's width, RMSE of the estimate's, width"
-    )
-    print(
-        "over 4 RMSE (at least a bin); of shares the lowest coverages, how many are profiled, and"
-    )
-    print("widths over padded's: of the largest value, up to it, of the second quarter")
+    print("of the population and of respondents, width, padded's width, the estimate's RMSE, width")
+    print("over 4 RMSE (at least a bin); of shares the lowest coverages, number profiled, widths")
+    print("over padded's: of the largest value, up to it, of the second quarter")
     print(f"{'':33}{'median':37} {'p95':37}{'shares':34}ms")
     good = True
     for cell_of in product(asked.data, asked.sizes, asked.epsilons, asked.n):
