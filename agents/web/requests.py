@@ -24,7 +24,6 @@ from ldpstream.agents.engine.metrics import Metrics, ProcessMetrics
 from ldpstream.agents.state.records import RecordError
 from ldpstream.agents.web.addresses import Network, is_own_name, is_trusted
 from ldpstream.agents.web.declaration import (
-    CONTENT_TYPES,
     FINGERPRINT,
     TIME_FORM,
     Format,
@@ -45,7 +44,6 @@ _TOKEN_LENGTH: Final = 16
 """Least length of a token, so that it cannot be guessed."""
 _TOKEN: Final = re.compile(r"[!-~]+")
 _ZERO_WEIGHT: Final = re.compile(r"q=0(\.0*)?")
-_FORMATS: Final = {kind: form for form, kind in CONTENT_TYPES.items()}
 _OWN_SITES: Final = frozenset({"same-origin", "none"})
 """`same-site` includes other ports of this machine, and other people's names in the same domain."""
 _HEADERS: Final = {
@@ -278,17 +276,31 @@ def read_number(query: Mapping[str, str], name: str, default: int, most: int) ->
 
 
 def requested_format(request: web.Request) -> Format:
-    """Return the format that the parameter `format` names, or else the first that Accept does."""
+    """Return the format that the parameter `format` names, or else the one Accept prefers."""
     text = request.query.get("format")
     if text is None:
-        entries = request.headers.get("Accept", "").lower().split(",")
-        kinds = (entry.partition(";")[0].strip() for entry in entries)
-        return next((_FORMATS[kind] for kind in kinds if kind in _FORMATS), "json")
+        # CSV if it is named and preferred to JSON; a wildcard means JSON.
+        liked = {"text/csv": 0.0, "application/json": 0.0}
+        for entry in request.headers.get("Accept", "").split(","):
+            kind, *parameters = (piece.strip().lower() for piece in entry.split(";"))
+            if kind in liked:
+                qualities = (
+                    _quality(parameter) for parameter in parameters if parameter.startswith("q=")
+                )
+                liked[kind] = max(qualities, default=1.0)
+        return "csv" if liked["text/csv"] > liked["application/json"] else "json"
     if text == "json":
         return "json"
     if text == "csv":
         return "csv"
     raise AnswerError(400, f"format: expected json or csv, got {text[:40]!r}")
+
+
+def _quality(parameter: str) -> float:
+    try:
+        return min(max(numbers.read_number(parameter.removeprefix("q=")), 0.0), 1.0)
+    except ValueError:
+        return 0.0
 
 
 def _refusal(error: Exception) -> web.Response:
