@@ -32,6 +32,7 @@ FAUST_PROTOCOL: Final = "consumer", "faust"
 Partition = tuple[str, int]
 
 _COMMIT_MARK: Final = "ldpstream "
+_GROUPS_AT_ONCE: Final = 32
 _ANY, _ACLS_OF_GROUP = 1, 3
 """Numbers of Kafka's protocol."""
 
@@ -129,8 +130,13 @@ async def topic_readers(
     """
     listed = await admin.list_consumer_groups()
     groups = sorted(str(group[0]) for group in listed)
-    readers = await asyncio.gather(*(_readers(admin, group_id, topics) for group_id in groups))
-    return [reader for of_group in readers for reader in of_group]
+    readers: list[TopicReader] = []
+    # A shared cluster may have thousands of groups.
+    for start in range(0, len(groups), _GROUPS_AT_ONCE):
+        some = groups[start : start + _GROUPS_AT_ONCE]
+        for found in await asyncio.gather(*(_readers(admin, one, topics) for one in some)):
+            readers += found
+    return readers
 
 
 async def _readers(

@@ -18,7 +18,7 @@ def check_replaceable(path: str | Path) -> None:
 def replaced_file(path: str | Path, *, mode: int = 0o666) -> Iterator[BinaryIO]:
     """Write a file during a block, beside `path`, which it replaces at the end, synced to disk.
 
-    A block that fails leaves the old file and nothing else: of a full disk it frees the space. Of
+    A symbolic link stays, and leads to the new file. A block that fails leaves the old file and nothing else: of a full disk it frees the space. Of
     the `mode` the process's umask is taken.
 
     Raises:
@@ -26,7 +26,8 @@ def replaced_file(path: str | Path, *, mode: int = 0o666) -> Iterator[BinaryIO]:
         OSError: where it cannot be written.
     """
     check_replaceable(path)
-    unfinished = Path(f"{path}.unfinished")
+    target = Path(path).resolve()
+    unfinished = Path(f"{target}.unfinished")
     unfinished.unlink(missing_ok=True)
     descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
@@ -34,6 +35,6 @@ def replaced_file(path: str | Path, *, mode: int = 0o666) -> Iterator[BinaryIO]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        unfinished.replace(path)
+        unfinished.replace(target)
     finally:
         unfinished.unlink(missing_ok=True)

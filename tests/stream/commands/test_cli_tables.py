@@ -279,6 +279,10 @@ def test_bad_input_leaves_the_old_table_and_nothing_else(file: str, tmp_path: Pa
     refused(invoke(*command, str(table), "c", keep(tmp_path, b"0\nelephant\n")))
     assert table.read_bytes() == b"an older one"
     assert [*folder.iterdir()] == [table]
+    (link := tmp_path / "link").symlink_to(table)
+    assert invoke(*command, str(link), "c", keep(tmp_path, b"0\n")).exit_code == 0
+    assert link.is_symlink()
+    assert pa.ipc.open_file(table).read_all().num_rows == 1
     os.mkfifo(pipe := tmp_path / "pipe")
     said = refused(invoke(*command, str(pipe), "c", keep(tmp_path, b"0\n")))
     assert said == f"--to: {pipe}: expected a file, got something else"
