@@ -159,9 +159,10 @@ async def test_a_broker_that_dies_and_comes_back_has_everything_once(tmp_path: P
 
             async def send(body: bytes, key: str, said: list[int]) -> None:
                 """Send the same bytes until they are accepted; `said` gets all answers."""
-                while 200 not in said:
-                    said.append(await asyncio.to_thread(post, gateway.url, body, key))
-                    await asyncio.sleep(0.2)
+                async with asyncio.timeout(PATIENCE_SECONDS):
+                    while 200 not in said:
+                        said.append(await asyncio.to_thread(post, gateway.url, body, key))
+                        await asyncio.sleep(0.2)
 
             before: list[list[int]] = [[] for _ in uploads[:5]]
             await asyncio.gather(

@@ -11,6 +11,7 @@ from ldpstream.mechanisms.wire.spec import CollectionSpec
 from tests.broker.conftest import on_one_broker
 from tests.lab import START_MS, Lab
 from tests.ledger import WINDOW_MS
+from tests.processes import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.broker
 
@@ -89,10 +90,11 @@ async def test_provisional_and_final_have_different_keys_and_the_published_queri
             value = lab.frame(50, first_ms=START_MS, last_ms=START_MS)
             await producer.send_and_wait(lab.collection.topics.source, value, partition=1)
         keys: dict[bytes, dict[str, Any]] = {}
-        while not keys:
-            await asyncio.sleep(0.2)
-            records = await lab.records(lab.collection.topics.estimates)
-            keys = {record.key or b"": json.loads(record.value or b"") for record in records}
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while not keys:
+                await asyncio.sleep(0.2)
+                records = await lab.records(lab.collection.topics.estimates)
+                keys = {record.key or b"": json.loads(record.value or b"") for record in records}
         ((key, document),) = keys.items()
         assert key.endswith(b"/provisional")
         assert not document["final"]

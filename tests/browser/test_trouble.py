@@ -1,9 +1,12 @@
 """What a page shows when answers do not come, and that it goes on once they do."""
 
+import asyncio
+
 import pytest
 from playwright.async_api import Page, Route, expect
 
 from tests.browser.looking import drawn, open_view
+from tests.processes import PATIENCE_SECONDS
 from tests.stream.serving import MINUTE_MS, START_MS, Pipeline
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -44,8 +47,9 @@ async def test_a_worker_that_never_answers_is_not_waited_for(page: Page, url: st
     await open_view(page, url, "modes", "values")
     await page.route("**/api/collections", lambda route: asked.append(route))
     await page.select_option("#top", "10")
-    while not asked:
-        await page.wait_for_timeout(20)
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while not asked:
+            await page.wait_for_timeout(20)
     await page.clock.fast_forward(61_000)
     await expect(page.locator("#problem")).to_contain_text("does not answer")
     await page.unroute("**/api/collections")
