@@ -49,6 +49,7 @@ def _authority(folder: Path, name: str) -> Path:
     file = folder / f"{name}.pem"
     _openssl(
         *("req", "-x509", "-newkey", "rsa:2048", "-noenc", "-days", "1", "-subj", f"/CN={name}"),
+        *("-addext", "keyUsage=critical,keyCertSign"),  # Python 3.13 takes none without.
         *("-keyout", file.with_suffix(".key"), "-out", file),
     )
     return file
