@@ -18,8 +18,8 @@ def check_replaceable(path: str | Path) -> None:
 def replaced_file(path: str | Path, *, mode: int = 0o666) -> Iterator[BinaryIO]:
     """Write a file during a block, beside `path`, which it replaces at the end, synced to disk.
 
-    A symbolic link stays, and leads to the new file. A block that fails leaves the old file and nothing else: of a full disk it frees the space. Of
-    the `mode` the process's umask is taken.
+    A symbolic link stays, and leads to the new file. A block that fails leaves the old file and
+    nothing else: of a full disk it frees the space. Of the `mode` the process's umask is taken.
 
     Raises:
         ValueError: as `check_replaceable`.
