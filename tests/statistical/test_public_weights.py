@@ -52,7 +52,11 @@ def test_bounds_of_sums_cover(mechanism: PublicWeights, estimand: str):
     """
     shares, weights = pairs(), np.tile(np.arange(LARGEST + 1), 16)
     sets = np.stack([np.isin(np.arange(16), s).repeat(LARGEST + 1) for s in SETS]) * weights
-    hits, errors, spread = np.zeros((4, len(SETS))), np.zeros(len(SETS)), np.zeros(len(SETS))
+    hits, errors, spread = (
+        np.zeros((len(METHODS), len(SETS))),
+        np.zeros(len(SETS)),
+        np.zeros(len(SETS)),
+    )
     for counts, statistic in drawn(mechanism):
         truth = sets @ (counts / N if estimand == "respondents" else shares)
         for row, method in zip(hits, METHODS, strict=True):

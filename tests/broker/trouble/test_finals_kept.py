@@ -1,7 +1,9 @@
 """`ldpstream finals`: the finals of a topic in order, without its other messages."""
 
 import asyncio
+import errno
 import json
+import os
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -17,7 +19,9 @@ pytestmark = pytest.mark.broker
 
 
 @on_one_broker
-def test_finals_of_a_topic_are_kept_once_and_the_last_counts(lab: Lab, tmp_path: Path):
+def test_finals_of_a_topic_are_kept_once_and_the_last_counts(
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     asked = ["finals", "-c", str(lab.file), "trips"]
     topic = lab.collection.topics.estimates
     assert refused(invoke(*asked), code=1).startswith(f"topic {topic} does not exist: start a ")
@@ -64,15 +68,21 @@ def test_finals_of_a_topic_are_kept_once_and_the_last_counts(lab: Lab, tmp_path:
         assert [row["n"] for row in rows if row["entry"] == 0] == [301, 300]
         assert len(rows) == len(first.distribution) + len(second.distribution)
     (tmp_path / "folder.parquet").mkdir()
-    (tmp_path / "full.parquet.new").symlink_to("/dev/full")
     for name, why in {
         "none/f.parquet": "No such file or directory",
         "folder.parquet": "expected a file, got a folder",
         "full.parquet": "No space left on device",
     }.items():
-        stopped = invoke(*asked, "--to", str(tmp_path / name))
+        with monkeypatch.context() as disk:
+            if name == "full.parquet":
+                disk.setattr(os, "fsync", _refuse)
+            stopped = invoke(*asked, "--to", str(tmp_path / name))
         *_, said = stopped.stderr.splitlines()
         assert (stopped.exit_code, stopped.stdout) == (2, "")
         assert said.startswith("--to: ")
         assert name in said
         assert why in said
+
+
+def _refuse(descriptor: int) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
