@@ -117,7 +117,7 @@ def _parse_events(path: str, name: str, text: str) -> Sequence[tuple[int, str]]:
         except ValueError as error:
             what = f"expected a time, RFC 3339, and a text in row {number} of {name}"
             raise ConfigError(path, what) from error
-    return tuple(sorted(events, key=itemgetter(0)))
+    return sorted(events, key=itemgetter(0))
 
 
 def _block_names(

@@ -210,7 +210,7 @@ def test_open_windows_are_asked_for_with_anytime_bounds() -> None:
     script = scripts()["js/bounds.js"]
     assert 'const WATCHED = "anytime";' in script
     assert "anytime" in get_args(Method)
-    assert "const own = window.final || collection.method.startsWith(WATCHED);" in script
+    assert "const own = window.final || collection.method === WATCHED;" in script
     assert "return own || !isOffered(collection, WATCHED) ? collection.method : WATCHED;" in script
     assert "at every moment of the window at once" in script
 
