@@ -21,6 +21,7 @@ from ldpstream.agents.engine.metrics import Metrics
 from ldpstream.agents.web import serve
 from ldpstream.agents.worker import attach
 
+unknown = os.environ.get("UNKNOWN_TOPIC")
 config = load_config(sys.argv.pop(1), environment={})
 orders = sys.argv.pop(1)
 app = faust.App(
@@ -32,6 +33,8 @@ app = faust.App(
     broker_session_timeout=6,
     broker_heartbeat_interval=1,
     consumer_auto_offset_reset="earliest",
+    # Faust alone asks again about topics of the app's own only after this.
+    consumer_metadata_max_age_ms=300_000 if unknown else 5_000,
 )
 counts = app.Table("counts", default=int)
 
@@ -52,14 +55,14 @@ async def show(view: View, request: Request) -> Response:
 pipeline = attach(app, config, metrics=Metrics(registry=prometheus_client.CollectorRegistry()))
 
 
-def hide(unknown: str, *, until: float) -> None:
+def hide(topic: str, *, until: float) -> None:
     """Make clients see what a broker says of a topic that it does not know yet."""
     update = ClusterMetadata.update_metadata
 
     def update_without(self: ClusterMetadata, metadata: Any) -> None:
         if time.monotonic() < until:
             metadata.topics = [
-                (3, name, False, []) if name == unknown else (code, name, *others)
+                (3, name, False, []) if name == topic else (code, name, *others)
                 for code, name, *others in metadata.topics
             ]
         update(self, metadata)
@@ -76,6 +79,6 @@ async def answer() -> None:
 
 
 if __name__ == "__main__":
-    if unknown := os.environ.get("UNKNOWN_TOPIC"):
+    if unknown:
         hide(unknown, until=time.monotonic() + 3)
     app.main()
