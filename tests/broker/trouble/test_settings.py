@@ -2,10 +2,12 @@
 
 import asyncio
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+from aiokafka.errors import KafkaError
 
 from tests.broker.conftest import on_kafka
 from tests.broker.trouble.test_groups import check, limited, only_reason, reasons
@@ -13,7 +15,7 @@ from tests.brokers import Broker, KafkaServer, skip_without_kafka
 from tests.lab import START_MS, Lab
 from tests.ledger import WINDOW_MS
 from tests.ports import free_ports
-from tests.processes import eventually
+from tests.processes import PATIENCE_SECONDS, eventually
 from tests.stream.cli import spawn
 
 pytestmark = pytest.mark.broker
@@ -71,7 +73,11 @@ async def test_a_partition_that_a_compacted_topic_stops_goes_on_once_it_is_not(l
     topics = lab.collection.topics
     with lab.worker() as worker:
         await configure(lab, topics.rejected, COMPACTED)
-        async with lab.producer() as producer:
+        async with lab.producer() as producer, asyncio.timeout(PATIENCE_SECONDS):
+            # The broker says that it has the setting before its log follows it.
+            with suppress(KafkaError):
+                while True:
+                    await producer.send_and_wait(topics.rejected, b"without a key", partition=2)
             await producer.send_and_wait(topics.source, UNREADABLE, partition=2)
             value = lab.frame(30, first_ms=START_MS, last_ms=START_MS)
             await producer.send_and_wait(topics.source, value, partition=2)
