@@ -223,7 +223,7 @@ def rights() -> str:
     found = docker("exec", container("worker-1"), "sh", "-c", f"id -u; id -g; {write}").split()
     if found != ["10001", "10001", "no", "no"]:
         raise SystemExit(f"containers: failed: rights of a worker: {found}")
-    return "user and group 10001, data writable, all else not"
+    return "user and group 10001, nothing writable"
 
 
 def stop() -> str:
