@@ -132,7 +132,9 @@ async def test_with_forced_colours_nothing_is_drawn_in_the_colour_of_its_ground(
     })""", ["card", "open-ground", "open", "ink", "quiet", "before", "mark"])  # fmt: skip
     card, ground, open_ink, ink, *bars = colours
     assert ground == card != ink == open_ink
-    assert len({card, *bars}) == 4, "final, compared and shown windows of the strip are told apart"
+    assert len({card, *bars}) == 4, (
+        "the strip has a colour for final windows, one for compared and one for shown ones"
+    )
     await page.emulate_media(forced_colors="none")
 
 
