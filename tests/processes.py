@@ -19,6 +19,7 @@ from tests.forked import Forked
 
 PATIENCE_SECONDS = 120.0
 """How long to wait for anything: being slow on a busy machine is not a failure."""
+_STACKS_SECONDS = 10.0
 
 
 class Worker:
@@ -28,6 +29,14 @@ class Worker:
         self.process = process
         self.url = ""
         self._errors: list[bytes] = []
+        self._reader = threading.Thread(target=self._read_errors, daemon=True)
+        # A process waits in the middle of a message once nobody has read what a pipe can hold.
+        self._reader.start()
+
+    def _read_errors(self) -> None:
+        if self.process.stderr is not None:
+            with self.process.stderr:
+                self._errors.extend(self.process.stderr)
 
     def wait_ready(self, *, seconds: float = PATIENCE_SECONDS) -> None:
         """Wait for the line `ready URL`, or `ready`, whatever comes before it."""
@@ -78,18 +87,27 @@ class Worker:
         """Wait for the end of the process and return its exit code."""
         with suppress(subprocess.TimeoutExpired):
             return self.process.wait(timeout=PATIENCE_SECONDS)
+        # Faust's worker then writes the stack of each thread and task.
+        self.process.send_signal(signal.SIGUSR1)
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(timeout=_STACKS_SECONDS)
         self.process.kill()
         raise AssertionError(f"the worker did not end: {self.errors()}")
 
+    def error_line(self, part: str) -> str:
+        """Wait for a line on standard error that contains a text, and return the first one."""
+        until = time.monotonic() + PATIENCE_SECONDS
+        while time.monotonic() < until:
+            for line in map(bytes.decode, self._errors):
+                if part in line:
+                    return line
+            time.sleep(0.1)
+        raise AssertionError(f"no line with {part!r}")
+
     def errors(self) -> str:
         """Wait for the process to exit, and return all that it wrote on standard error."""
-        if self.process.stderr is None:
-            self.process.wait()
-            return ""
-        if not self.process.stderr.closed:
-            self.process.wait()
-            self._errors.append(self.process.stderr.read())
-            self.process.stderr.close()
+        self.process.wait()
+        self._reader.join()
         return b"".join(self._errors).decode()
 
     def kill(self) -> None:

@@ -12,7 +12,6 @@ from tests.broker.flow import Flow
 from tests.brokers import Broker
 from tests.lab import Lab
 from tests.pages import shown_alone
-from tests.processes import Worker
 
 pytestmark = [pytest.mark.broker, on_kafka]
 
@@ -34,7 +33,7 @@ async def test_a_state_of_another_format_is_refused_and_kept(
             written = await values(lab)
             refused = lab.start_worker()
             try:
-                said = await asyncio.to_thread(stopped, refused)
+                said = await asyncio.to_thread(refused.error_line, " stops: ")
                 await asyncio.sleep(1)
             finally:
                 refused.kill()
@@ -52,10 +51,3 @@ async def values(lab: Lab) -> list[bytes]:
     """Return all values in the changelog, sorted; deletions have none."""
     records = await lab.records(lab.collection.topics.changelog)
     return sorted(record.value for record in records if record.value is not None)
-
-
-def stopped(worker: Worker) -> str:
-    """Return what a worker says when a collection stops."""
-    assert worker.process.stderr is not None
-    lines = map(bytes.decode, worker.process.stderr)
-    return next(line for line in lines if " stops: " in line)
