@@ -17,6 +17,7 @@ from ldpstream.agents.config.tables import CollectionTable
 from ldpstream.mechanisms.base.errors import QueryError
 from ldpstream.mechanisms.base.texts import canonical_text
 from ldpstream.mechanisms.base.times import parse_time
+from ldpstream.mechanisms.domains.base import Domain
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.domains.queries import make_set
 from ldpstream.mechanisms.wire.spec import CollectionSpec
@@ -31,8 +32,9 @@ log = logging.getLogger(__name__)
 class Names:
     """Names of a collection; None where it has none.
 
-    `axes` are one for each dimension, `value_labels` by the text of a label. `geojson` is a
-    FeatureCollection of the blocks, as JSON, `events` the file of annotations.
+    `axes` are one for each dimension, `value_labels` by attribute, None where there are none, and
+    by the text of a label. `geojson` is a FeatureCollection of the blocks, as JSON, `events` the
+    file of annotations.
     """
 
     title: str | None = None
@@ -40,7 +42,7 @@ class Names:
     unit: str | None = None
     axes: tuple[str, ...] | None = None
     block_names: tuple[str, ...] | None = None
-    value_labels: Mapping[str, str] = field(default_factory=dict)
+    value_labels: Mapping[str | None, Mapping[str, str]] = field(default_factory=dict)
     geojson: bytes | None = field(default=None, repr=False)
     events: Path | None = None
 
@@ -59,24 +61,11 @@ class Names:
 def read_names(path: str, table: CollectionTable, spec: CollectionSpec, *, base: Path) -> Names:
     """Return the names of a collection, and give its disclosed blocks theirs."""
     domain, blocks = spec.domain.estimated, disclosed_blocks(spec)
-    of_records = [name for name in ("axes", "value_labels") if getattr(table, name)]
-    if spec.attributes and of_records:
-        raise ConfigError(f"{path}.{of_records[0]}", "expected none for records")
+    if spec.attributes and table.axes:
+        raise ConfigError(f"{path}.axes", "expected none for records")
     if table.axes is not None and len(table.axes) != len(domain.shape):
         what = f"expected {len(domain.shape)} names, one for each dimension, got {len(table.axes)}"
         raise ConfigError(f"{path}.axes", what)
-    labels = {}
-    try:
-        if table.value_labels:
-            make_set("value_labels", list(table.value_labels), domain)
-            # As the domain spells them: whoever shows a value looks up its own label.
-            written = domain.written
-            places = written.parse_columns([[label] for label in table.value_labels])
-            spelled = [str(written.label(place)) for place in places.tolist()]
-            labels = dict(zip(spelled, table.value_labels.values(), strict=True))
-    except QueryError as error:
-        where = f"{path}.{key_path(['value_labels'])}"
-        raise ConfigError(where, f"expected labels of the domain: {error.expected}") from error
     events = None if table.annotations is None else base / table.annotations
     if events is not None:
         _read_events(f"{path}.annotations", events)
@@ -87,10 +76,44 @@ def read_names(path: str, table: CollectionTable, spec: CollectionSpec, *, base:
         unit=table.unit,
         axes=None if table.axes is None else tuple(table.axes),
         block_names=names,
-        value_labels=labels,
+        value_labels=_value_labels(f"{path}.value_labels", table, spec.domain),
         geojson=_geojson(f"{path}.geojson", table.geojson, blocks, base=base),
         events=events,
     )
+
+
+def _value_labels(
+    path: str, table: CollectionTable, domain: Domain
+) -> Mapping[str | None, Mapping[str, str]]:
+    """Return names by attribute and by the text of a label, as the domain spells it."""
+    of_values = {label: name for label, name in table.value_labels.items() if isinstance(name, str)}
+    if not domain.members:
+        if len(of_values) < len(table.value_labels):
+            raise ConfigError(path, "expected a text for each label: values are no records")
+        return {None: _spelled(path, of_values, domain.estimated)}
+    names: dict[str | None, Mapping[str, str]] = {}
+    attributes = [name for name, one in domain.members.items() if one.kind != "pair"]
+    for attribute, labels in table.value_labels.items():
+        if attribute not in attributes or isinstance(labels, str):
+            what = f"expected a table of labels for any of {', '.join(attributes)}"
+            raise ConfigError(f"{path}.{key_path([attribute])}", what)
+        of_attribute = domain.members[attribute].estimated
+        names[attribute] = _spelled(f"{path}.{key_path([attribute])}", labels, of_attribute)
+    return names
+
+
+def _spelled(path: str, names: Mapping[str, str], domain: Domain) -> Mapping[str, str]:
+    if not names:
+        return names
+    try:
+        make_set("value_labels", list(names), domain)
+        # As the domain spells them: whoever shows a value looks up its own label.
+        written = domain.written
+        places = written.parse_columns([[label] for label in names])
+    except QueryError as error:
+        raise ConfigError(path, f"expected labels of the domain: {error.expected}") from error
+    labels = [str(written.label(place)) for place in places.tolist()]
+    return dict(zip(labels, names.values(), strict=True))
 
 
 def _read_events(path: str, file: Path) -> Sequence[tuple[int, str]]:

@@ -122,6 +122,22 @@ def toml(value: object) -> str:
     return json.dumps(value)
 
 
+def _names(value: object) -> object:
+    """Refuse anything but a name, or a table of names: errors of a union name Python's types."""
+    names = value.values() if isinstance(value, Mapping) else [value]
+    for name in names:
+        if not isinstance(name, str) or not 1 <= len(name) <= _TEXT_LENGTH:
+            raise refused(f"a text of 1 to {_TEXT_LENGTH} characters", name)
+    return value
+
+
+def _label(value: object) -> object:
+    """Refuse anything but a label."""
+    if not isinstance(value, str | int):
+        raise refused("a label, a text or a whole number", value)
+    return value
+
+
 def _brokers(value: str) -> str:
     """Refuse anything but a list of `host` or `host:port`; without a port it is 9092."""
     if not are_brokers(value):
@@ -146,6 +162,7 @@ def _time_zone(value: str) -> str:
     return value
 
 
+_TEXT_LENGTH: Final = 100
 _PAIR_SCHEMA: Final = {"items": {"type": "number"}, "minItems": 2, "maxItems": 2}
 _HOLD_SCHEMA: Final = {
     "anyOf": [
@@ -161,7 +178,9 @@ _HOLD_SCHEMA: Final = {
         },
     ]
 }
-Text = Annotated[str, Field(min_length=1, max_length=100)]
+Text = Annotated[str, Field(min_length=1, max_length=_TEXT_LENGTH)]
+Names = Annotated[str | dict[str, str], BeforeValidator(_names)]
+Label = Annotated[str | int, BeforeValidator(_label)]
 Brokers = Annotated[str, AfterValidator(_brokers)]
 TimeZone = Annotated[str, AfterValidator(_time_zone)]
 
@@ -264,7 +283,7 @@ class PublishedQueries(Table):
 
 
 class _Sets(Table):
-    sets: dict[str, list[str | int]] = Field(
+    sets: dict[str, list[Label]] = Field(
         default={},
         description="Of labels: the share of each of these sets, by its name",
         examples=[{"public": ["bus", "train"]}],
@@ -394,9 +413,9 @@ class CollectionTable(Table):
         description="Names of the disclosed blocks, in order; ranges ask for them by name",
         examples=[["north", "south"]],
     )
-    value_labels: dict[str, Text] = Field(
+    value_labels: dict[str, Names] = Field(
         default={},
-        description="What people read in place of a value's label",
+        description="What people read in place of a value's label; for records by attribute",
         examples=[{"1": "never", "2": "daily"}],
     )
     geojson: str | None = Field(

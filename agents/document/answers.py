@@ -83,6 +83,7 @@ class Attribute(Part):
     quantiles: list[float] = Field(description="Published quantiles")
     ranges: list[str] = Field(description="Names of its published ranges")
     linear: list[str] = Field(description="Names of its published linear queries")
+    value_labels: dict[str, str] = Field(default={}, description="As for a collection")
 
 
 class LossBounds(Part):

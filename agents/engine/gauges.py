@@ -10,6 +10,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import Literal
 
 from prometheus_client.core import GaugeMetricFamily
@@ -352,23 +353,25 @@ class QueryGauge:
 
 
 def query_gauges(
-    document: EstimateDocument, domain: Domain, names: Mapping[str, str] | None = None
+    document: EstimateDocument,
+    domain: Domain,
+    names: Mapping[str | None, Mapping[str, str]] = MappingProxyType({}),
 ) -> Iterator[QueryGauge]:
     """Yield the queries of a document over a domain; none if it is withheld.
 
-    `names` are what people read in place of labels, by their text.
+    `names` are what people read in place of labels, by attribute and by their text.
 
     For records: those of each attribute, as `ATTRIBUTE.QUERY`.
     """
     if domain.members:
         for about in document.attributes:
             attribute_domain = domain.members[about.attribute or ""].estimated
-            for gauge in query_gauges(about, attribute_domain):
+            for gauge in query_gauges(about, attribute_domain, names):
                 yield replace(gauge, query=f"{about.attribute}.{gauge.query}")
         return
 
     def read(label: JsonValue) -> str:
-        return (names or {}).get(str(label), str(label))
+        return names.get(document.attribute, {}).get(str(label), str(label))
 
     named = domain.kind == "values" and len(document.distribution) == domain.size
     for rank, entry in enumerate(document.distribution, start=1):

@@ -67,7 +67,12 @@ def _names(names: Names) -> dict[str, Any]:
     annotations = [
         Annotation(time=format_time(time_ms), text=text) for time_ms, text in names.annotations
     ]
-    return {**fields, "geojson": names.geojson is not None, "annotations": annotations}
+    return {
+        **fields,
+        "value_labels": names.value_labels.get(None, {}),
+        "geojson": names.geojson is not None,
+        "annotations": annotations,
+    }
 
 
 def _is_ready(collection: Described) -> bool:
@@ -90,6 +95,7 @@ def _attributes(config: CollectionConfig) -> list[Attribute]:
             values=attribute.domain.estimated.size,
             domain=_domain(attribute),
             likelihood=supports_likelihood(attribute),
+            value_labels=dict(config.names.value_labels.get(name, {})),
             **{key: _configured(getattr(config.options.about(name), key)) for key in published},
         )
         for (name, attribute), probability in pairs

@@ -1,4 +1,4 @@
-"""ShownLabels as people read them: bins with the ends that they have."""
+"""Labels as people read them: bins with the ends that they have."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,14 +18,16 @@ Ends = Sequence[float]
 class ShownLabels:
     """Which labels of a collection are bins, by attribute; of no attribute under None.
 
-    `names` are what people read in place of labels, by their text.
+    `names` are what people read in place of labels, by attribute and by their text.
     """
 
     ends: Mapping[str | None, Ends] = field(default_factory=dict)
-    names: Mapping[str, str] = field(default_factory=dict)
+    names: Mapping[str | None, Mapping[str, str]] = field(default_factory=dict)
 
     @classmethod
-    def of_domain(cls, domain: Domain, names: Mapping[str, str] | None = None) -> Self:
+    def of_domain(
+        cls, domain: Domain, names: Mapping[str | None, Mapping[str, str]] | None = None
+    ) -> Self:
         """Return those of a domain here."""
         of: dict[str | None, Domain] = {None: domain}
         of.update(domain.members.items())
@@ -43,7 +45,9 @@ class ShownLabels:
             name: [] if shape.rounded else [high for _, high in shape.intervals or []]
             for name, shape in of.items()
         }
-        return cls(ends, collection.value_labels)
+        names: dict[str | None, Mapping[str, str]] = {None: collection.value_labels}
+        names |= {attribute.name: attribute.value_labels for attribute in collection.attributes}
+        return cls(ends, names)
 
     def text(self, label: JsonValue, attribute: str | None = None) -> str:
         """Return a label of an attribute, or of a pair `first:second`, as text."""
@@ -51,7 +55,7 @@ class ShownLabels:
             sides = zip(label, attribute.split(":"), strict=True)
             return f"[{', '.join(self.text(*side) for side in sides)}]"
         text = label_text(label, self.ends.get(attribute, ()))
-        return self.names.get(text, text)
+        return self.names.get(attribute, {}).get(text, text)
 
 
 PLAIN: Final = ShownLabels()

@@ -7,17 +7,24 @@ from typing import Any
 
 import pytest
 
+from ldpstream.agents.cli.terminal.labels import ShownLabels
 from ldpstream.agents.config import ConfigError, read_config
 from ldpstream.agents.config.collection import CollectionConfig
 from ldpstream.agents.config.query.capabilities import disclosed_blocks, read_options
+from ldpstream.agents.web.description import describe_collection
 from ldpstream.mechanisms.base.times import parse_time
 from tests.stream.cli import invoke
+from tests.stream.serving import serve_collections
 
 TABLE: dict[str, Any] = {
     "mechanism": "block-hadamard",
     "epsilon": 1.0,
     "domain": {"size": 4, "blocks": 2},
     "minimum": 1,
+}
+RECORDS: dict[str, Any] = {
+    "mechanism": "randomized-response",
+    "domain": {"attributes": {"age": {"size": 3}, "mode": {"values": ["car", "bus"]}}},
 }
 NAMES: dict[str, Any] = {
     "title": "Answers of pupils",
@@ -60,6 +67,24 @@ def test_names_change_neither_the_spec_nor_what_others_call_its_blocks() -> None
         ({"block_names": ["a", "a"]}, "pupils.block_names: expected 2 different names"),
         ({"block_names": ["\u00e9", "e\u0301"]}, "pupils.block_names: expected 2 different names"),
         ({"value_labels": {"4": "x"}}, "pupils.value_labels: expected labels of the domain"),
+        ({"value_labels": {"0": {"0": "x"}}}, "pupils.value_labels: expected a text for each"),
+        (
+            {"value_labels": {"0": 3}},
+            "value_labels.0: expected a text of 1 to 100 characters",
+        ),
+        (
+            {"publish": {"sets": {"a": [1.5]}}},
+            r"a\[0\]: expected a label, a text or a whole",
+        ),
+        ({**RECORDS, "value_labels": {"car": "x"}}, "value_labels.car: expected a table of labels"),
+        (
+            {**RECORDS, "value_labels": {"sex": {}}},
+            "expected a table of labels for any of age, mode",
+        ),
+        (
+            {**RECORDS, "value_labels": {"mode": {"tram": "x"}}},
+            "value_labels.mode: expected labels",
+        ),
         ({"domain": {"size": 4}, "geojson": "x.json", "mechanism": "l1-bits"}, "no blocks"),
         ({"geojson": "missing.json"}, "pupils.geojson: expected a GeoJSON file"),
         ({"geojson": "wrong.json"}, "in feature 1"),
@@ -73,6 +98,18 @@ def test_names_that_do_not_fit_are_refused(
     (tmp_path / "wrong.json").write_text(shapes(0, 2))
     with pytest.raises(ConfigError, match=error):
         read(tmp_path, **changed)
+
+
+def test_labels_of_attributes_have_names_of_their_own() -> None:
+    labels = {"age": {"1": "grown up"}, "mode": {"bus": "Bus"}}
+    config = read(**RECORDS | {"epsilon": 6.0}, value_labels=labels)
+    shown = ShownLabels.of_domain(config.spec.domain, config.names.value_labels)
+    assert [shown.text(1, "age"), shown.text("bus", "mode")] == ["grown up", "Bus"]
+    assert [shown.text(1), shown.text("car", "mode")] == ["1", "car"]
+    assert shown.text([1, "bus"], "age:mode") == "[grown up, Bus]"
+    served = serve_collections({"pupils": {**TABLE, **RECORDS, "value_labels": labels}})
+    described = describe_collection(served.collections["pupils"])
+    assert {one.name: one.value_labels for one in described.attributes} == labels
 
 
 def test_annotations_are_read_again_and_none_is_shown_of_a_broken_file(

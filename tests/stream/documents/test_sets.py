@@ -134,7 +134,7 @@ async def test_names_are_found_in_any_of_unicodes_spellings(
         "publish": {"sets": {f"{written} set": [typed, "b"]}},
     }
     config = ldp.define_collection("zones", **{**zones(tmp_path), **keys})
-    assert config.names.value_labels == {written: "Coffee"}
+    assert config.names.value_labels == {None: {written: "Coffee"}}
     found = read_options(config.options, config.spec, {"range": [f"{typed} block", f"{typed} set"]})
     assert [one.values((4,)).tolist() for one in found.ranges] == [[0, 3], [0, 1]]
 
