@@ -20,6 +20,7 @@ from ldpstream.agents.document.estimates import (
     Basis,
     Entry,
     all_values,
+    estimate_ranges,
     finite,
     largest,
     prepared_prefixes,
@@ -40,7 +41,7 @@ from ldpstream.estimators.comparison.change import (
 from ldpstream.estimators.estimate import estimate_sets
 from ldpstream.estimators.quantiles.quantiles import Quantiles, estimate_quantiles
 from ldpstream.estimators.weights import estimate_linear
-from ldpstream.mechanisms.base.arrays import Bools, Floats
+from ldpstream.mechanisms.base.arrays import Bools, Floats, Integers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -244,14 +245,19 @@ class _Comparison:
                 own_sets = [np.flatnonzero(np.isin(basis.given, entry)) for entry in sets]
             return estimate_sets(basis.mechanism, basis.statistic, basis.n, own_sets, **options)
 
-        change, hidden = self._estimate(estimated, keywords), self._hidden
-        change = _without(change, None if hidden is None else ~whole_sets(hidden, sets))
+        change = self._whole(self._estimate(estimated, keywords), sets)
         return change, _rows(change, heads)
+
+    def _whole(self, change: Change, sets: Sequence[Integers]) -> Change:
+        """Return the changes without the numbers of sets that cut merged blocks."""
+        hidden = self._hidden
+        return _without(change, None if hidden is None else ~whole_sets(hidden, sets))
 
     def _ranges(self, keywords: OptionKeywords) -> tuple[Change, list[Entry]]:
         ranges, shape = self.before.options.ranges, self.before.domain.shape
-        heads = [{"name": entry.name} for entry in ranges]
-        return self._sets(keywords, [entry.values(shape) for entry in ranges], heads)
+        change = self._estimate(lambda basis, options: estimate_ranges(basis, **options), keywords)
+        change = self._whole(change, [entry.values(shape) for entry in ranges])
+        return change, _rows(change, [{"name": entry.name} for entry in ranges])
 
     def _linear(self, keywords: OptionKeywords) -> tuple[Change, list[Entry]]:
         queries, hidden = self.before.options.linear, self._hidden

@@ -49,6 +49,8 @@ again. `ldpstream.agents.document.entries` describes the fields, and tests parse
 """
 _KEPT_ENTRIES: Final = 1 << 14
 """Prepared ranges with at most this many entries (ranges x statistic) are cached: 1.3 MiB each."""
+_MOST_KEPT_ENTRIES: Final = 1 << 18
+"""Those with up to this many are cached for few collections: 6 MiB each for a few ranges."""
 
 
 def finite(number: float) -> float | None:
@@ -265,33 +267,41 @@ def value_estimates(basis: Basis, listed: Listed) -> list[Entry]:
 def range_estimates(basis: Basis, projected: Floats | None) -> list[Entry]:
     """Return the ranges that were asked for, from the projected shares `(k,)` if there are any."""
     ranges, n = basis.options.ranges, basis.n
-    few = len(ranges) * basis.mechanism.statistic_size <= _KEPT_ENTRIES
-    prepare = _kept_ranges if few else _prepare_ranges
-    sets, own_sets, prepared = prepare(basis.mechanism, basis.own, ranges, keep=few)
-    # `list_values`, which comes first, has checked that the statistic counts n reports.
-    estimate = estimate_prepared(
-        basis.mechanism, basis.statistic, n, own_sets, prepared, **basis.keywords
-    )
+    sets = [subset.values(basis.domain.shape) for subset in ranges]
+    estimate = estimate_ranges(basis, **basis.keywords)
     shares = None if projected is None else np.array([projected[s].sum() for s in sets])
     shown = None if basis.hidden is None else whole_sets(basis.hidden, sets)
     rows = numbers(estimate, n, shares, shown)
     return [{"name": subset.name, **row} for subset, row in zip(ranges, rows, strict=True)]
 
 
+def estimate_ranges(basis: Basis, **keywords: Unpack[OptionKeywords]) -> Estimate:
+    """Estimate the ranges that were asked for, with these options."""
+    check_counts(basis.mechanism, basis.statistic, basis.n)
+    ranges = basis.options.ranges
+    entries = len(ranges) * basis.mechanism.statistic_size
+    prepare = _prepare_ranges
+    if entries <= _MOST_KEPT_ENTRIES:
+        prepare = _kept_ranges if entries <= _KEPT_ENTRIES else _kept_long_ranges
+    sets, prepared = prepare(basis.mechanism, basis.own, ranges, keep=entries <= _MOST_KEPT_ENTRIES)
+    return estimate_prepared(basis.mechanism, basis.statistic, basis.n, sets, prepared, **keywords)
+
+
 def _prepare_ranges(
     mechanism: Mechanism, own: Domain, ranges: tuple[Subset, ...], *, keep: bool
-) -> tuple[list[Integers], list[Integers], PreparedSets]:
-    """Return each range's values, the values that devices report for them, and the prepared sets.
+) -> tuple[list[Integers], PreparedSets]:
+    """Return the values that devices report for each range, and the prepared sets.
 
     They are the same for every window.
     """
-    shape, of_own = own.estimated.shape, own.estimated_indices
-    sets = [asked.values(shape) for asked in ranges]
-    given = sets if of_own is None else [np.flatnonzero(np.isin(of_own, one)) for one in sets]
-    return sets, given, prepare_sets(mechanism, given, keep=keep)
+    sets, of_own = [asked.values(own.estimated.shape) for asked in ranges], own.estimated_indices
+    if of_own is not None:
+        sets = [np.flatnonzero(np.isin(of_own, one)) for one in sets]
+    return sets, prepare_sets(mechanism, sets, keep=keep)
 
 
 _kept_ranges = lru_cache(maxsize=16)(_prepare_ranges)
+_kept_long_ranges = lru_cache(maxsize=4)(_prepare_ranges)
 
 
 def whole_sets(hidden: Bools, sets: Sequence[Integers]) -> Bools:
