@@ -6,8 +6,6 @@ import shutil
 import textwrap
 from collections.abc import Iterator
 from functools import partial
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import click
@@ -27,7 +25,6 @@ from ldpstream.agents.config.privacy.statement import DELTA
 from ldpstream.agents.config.privacy.year import certificate_with_year, published
 from ldpstream.mechanisms.base.canonical import Json, json_number
 from ldpstream.mechanisms.base.errors import ValueOutsideDomainError
-from ldpstream.mechanisms.base.lazy import brought
 from ldpstream.mechanisms.channels.error_region import ErrorRegion, channel_boundary
 from ldpstream.mechanisms.exact.dyadic import float_above
 from ldpstream.mechanisms.ledger.spread import MAX_SPREAD_WINDOWS
@@ -70,7 +67,6 @@ from ldpstream.mechanisms.ledger.spread import MAX_SPREAD_WINDOWS
     help="Also give the errors of tests between two values of NAME, as a line of CSV writes them: "
     "those that the policy leaves possible, and the best ones of the mechanism.",
 )
-@click.option("--plot", metavar="FILE.png", help="With --pair: draw them.")
 @click.pass_context
 def certify(
     context: click.Context,
@@ -82,7 +78,7 @@ def certify(
     delta: float,
     windows: int | None,
     year: bool,
-    **test: Any,
+    pair: tuple[str, str] | None,
 ) -> None:
     """Print each collection's certificate (or that of NAME) as JSON; exit 1 if one fails.
 
@@ -97,8 +93,9 @@ def certify(
     its errors P_FA (says VALUE, it is OTHER) and P_MD (says OTHER, it is VALUE) that the
     policy allows at once, and "boundary" the errors of the mechanism's best tests.
     """
-    _check_test(name, **test)
-    if year and (published_reports, windows, test["pair"]) != (None, None, None):
+    if pair is not None and name is None:
+        raise Refused("--pair: expected NAME of the collection with it")
+    if year and (published_reports, windows, pair) != (None, None, None):
         raise Refused("--year: expected no --published, --windows or --pair with it")
     config = load(config_file) if name is None else load_collection(config_file, name)[0]
     collections = list(config.collections.values()) if name is None else [config.collections[name]]
@@ -112,8 +109,8 @@ def certify(
     if windows is not None:
         for each, certificate in zip(certified, certificates, strict=True):
             certificate["windows"] = _windows(each, windows)
-    if test["pair"] is not None:
-        certificates[0]["region"] = _region(collections[0], **test)
+    if pair is not None:
+        certificates[0]["region"] = error_region(collections[0], pair)
     passed = all(certificate["pass"] for certificate in certificates)
     document = {"pass": passed, "collections": certificates}
     if year:
@@ -123,22 +120,6 @@ def certify(
         print_data(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
     if not passed:
         context.exit(FAILED)
-
-
-def _check_test(name: str | None, *, pair: tuple[str, str] | None, plot: str | None) -> None:
-    if pair is not None and name is None:
-        raise Refused("--pair: expected NAME of the collection with it")
-    if plot is not None and pair is None:
-        raise Refused("--plot: expected --pair with it")
-    if plot is not None:
-        check_picture(plot)
-
-
-def _region(collection: CollectionConfig, *, pair: tuple[str, str], plot: str | None) -> Json:
-    region = error_region(collection, pair)
-    if plot is not None:
-        draw_region(region, Path(plot))
-    return region
 
 
 def _published(collection: CollectionConfig, reports: int, delta: float) -> Json:
@@ -199,14 +180,6 @@ def _bounds(ends: tuple[float, float], exact: bool) -> dict[str, float]:
 # --- errors of tests between two values ----------------------------------------------------------
 
 
-def check_picture(plot: str) -> None:
-    """Refuse a picture that cannot be drawn."""
-    if Path(plot).suffix.lower() != ".png":
-        raise Refused(f"--plot: expected a file that ends in .png, got {plot}")
-    if find_spec("matplotlib") is None:
-        raise Refused(f"--plot: expected {brought('matplotlib', 'plots')}")
-
-
 def error_region(collection: CollectionConfig, pair: tuple[str, str]) -> dict[str, Any]:
     """Return the region that the policy leaves to tests of a pair of labels, as CSV writes them.
 
@@ -237,27 +210,3 @@ def error_region(collection: CollectionConfig, pair: tuple[str, str]) -> dict[st
         return document | {"why": str(error)}
     document["boundary"] = [[float(alarm), float(missed)] for alarm, missed in boundary]
     return document | {"inside": region.first_outside(boundary) is None}
-
-
-def draw_region(document: dict[str, Any], file: Path) -> None:
-    """Draw a region as a PNG, with the channel's best tests where they are known."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(5.4, 5.4), layout="constrained")
-    axes = figure.subplots()
-    lower = [(0.0, 1.0), tuple(document["corner"]), (1.0, 0.0)]
-    upper = [(1.0 - alarm, 1.0 - missed) for alarm, missed in lower]
-    axes.fill(*zip(*lower, *upper[::-1], strict=True), color="#cfe0f3", label="the policy allows")
-    if document["boundary"] is not None:
-        alarms, misses = zip(*document["boundary"], strict=True)
-        axes.plot(alarms, misses, marker="s", color="#15803d", label="best tests of the channel")
-    axes.plot([0, 1], [1, 0], color="0.5", linestyle=":", label="guessing")
-    axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
-    value, other = document["value"], document["other"]
-    axes.set_xlabel(f"$P_{{FA}}$: the test says {value}, it is {other}")
-    axes.set_ylabel(f"$P_{{MD}}$: the test says {other}, it is {value}")
-    axes.legend(loc="upper right")
-    try:
-        figure.savefig(file, dpi=150)
-    except OSError as error:
-        raise Refused(f"--plot: cannot write {file}: {error.strerror or error}") from error

@@ -27,23 +27,12 @@ def test_certify_gives_the_errors_of_tests_between_two_values(tmp_path: Path):
         assert math.e * alarm + missed >= 1.0 - 1e-12
 
 
-def test_a_region_is_drawn(tmp_path: Path):
-    pytest.importorskip("matplotlib")
-    picture = tmp_path / "region.png"
-    pair = ("--pair", "0,0", "1,0")
-    ran = invoke("certify", "-c", configured(tmp_path), "places", *pair, "--plot", str(picture))
-    assert ran.exit_code == 0, ran.output
-    assert picture.read_bytes().startswith(b"\x89PNG")
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (["modes", "--pair", "bus", "boat"], "--pair: expected one of the 3 labels"),
         (["modes", "--pair", "bus", "bus"], "--pair: expected two different values, got bus twice"),
         (["--pair", "bus", "train"], "--pair: expected NAME"),
-        (["modes", "--plot", "a.png"], "--plot: expected --pair with it"),
-        (["modes", "--pair", "bus", "train", "--plot", "a.pdf"], "ends in .png, got a.pdf"),
     ],
 )
 def test_impossible_pairs_are_refused(tmp_path: Path, options: list[str], message: str):
