@@ -12,7 +12,7 @@ from ldpstream.agents.broker.rounds import publish_round, read_rounds
 from ldpstream.agents.broker.topics import declare_topics
 from ldpstream.agents.cli.close import TIME
 from ldpstream.agents.cli.terminal import broker
-from ldpstream.agents.cli.terminal.client import connect, token_options
+from ldpstream.agents.cli.terminal.client import connect
 from ldpstream.agents.cli.terminal.common import config_option, count, load_collection
 from ldpstream.agents.cli.terminal.errors import Failed, Refused
 from ldpstream.agents.cli.terminal.options import Form, form_options
@@ -47,7 +47,6 @@ _WAITS: Final = (UnavailableError, UnreachableError)
     help="Start or resume the run that contains TIME; by default the newest run, or one from now.",
 )
 @form_options
-@token_options
 @click.argument("name")
 def discover(
     config_file: str,
@@ -56,18 +55,17 @@ def discover(
     url: str | None,
     start: int | None,
     form: Form,
-    token: str | None,
 ) -> None:
     """Find the words that devices of collection NAME have, round by round, and print them.
 
     Publishes each round's question once the window of the round before is final; a device takes
     part in one round of a run. Run the command again to resume an interrupted run, or to print the
-    words of a finished one.
+    words of a finished one. LDPSTREAM_TOKEN holds the worker's token, if it wants one.
     """
     config, collection = load_collection(config_file, name)
     if collection.spec.words is None:
         raise Refused(f"collection.{name}.domain: expected words, {{ words = {{ bits = 32 }} }}")
-    run = _Run(config, collection, url or f"http://{config.worker.http}", token)
+    run = _Run(config, collection, url or f"http://{config.worker.http}")
     document = broker.run(run.words(start), config.kafka, config_file)
     print_document(document, form, Showing(minimum=collection.minimum, together=True))
 
@@ -75,15 +73,12 @@ def discover(
 class _Run:
     """One run. Its only memory is the topic of rounds, so it can be resumed."""
 
-    def __init__(
-        self, config: Config, collection: CollectionConfig, url: str, token: str | None
-    ) -> None:
+    def __init__(self, config: Config, collection: CollectionConfig, url: str) -> None:
         self._kafka = config.kafka
         self._collection = collection
         self._spec = collection.spec
         self._topic = str(collection.topics.rounds)
         self._url = url
-        self._token = token
 
     async def words(self, start_ms: int | None) -> EstimateDocument:
         """Return the last round's document, with the words found as its values."""
@@ -107,7 +102,7 @@ class _Run:
             if round_specs
             else await self._publish(first_round(first_ms, window_ms))
         )
-        async with connect(self._url, token=self._token) as worker:
+        async with connect(self._url) as worker:
             while True:
                 words = words_of(current)
                 question = words.round

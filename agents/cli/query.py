@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from ldpstream.agents.cli.terminal.client import check_reachable, token_options
+from ldpstream.agents.cli.terminal.client import check_reachable
 from ldpstream.agents.cli.terminal.errors import Refused
 from ldpstream.agents.cli.terminal.options import (
     Form,
@@ -31,7 +31,6 @@ from ldpstream.agents.cli.terminal.parameters import Whole
     "--fingerprint", metavar="HEX", help="Ask about an earlier spec that is still accepted."
 )
 @form_options
-@token_options
 @query_options
 @click.argument("url")
 @click.argument("name")
@@ -48,10 +47,11 @@ def query(
     compare: str | None,
     fingerprint: str | None,
     form: Form,
-    token: str | None,
     **options: Any,
 ) -> None:
     """Print estimates of windows of collection NAME, from the worker at URL.
+
+    LDPSTREAM_TOKEN holds the worker's token, if it wants one.
 
     Prints the newest window unless options choose others; oldest first. Open windows have anytime
     bounds, which hold however often somebody looks, unless --method says otherwise.
@@ -79,9 +79,7 @@ def query(
         parameters = query_parameters(options)
         parameters |= {} if fingerprint is None else {"fingerprint": [fingerprint]}
         asyncio.run(
-            print_change(
-                url, name, token, span=span, compared=compare, form=form, options=parameters
-            )
+            print_change(url, name, span=span, compared=compare, form=form, options=parameters)
         )
         return
     from ldpstream.agents.cli.terminal.windows import WindowSelection, print_windows
@@ -94,4 +92,4 @@ def query(
         fingerprint=fingerprint,
         form=form,
     )
-    asyncio.run(print_windows(url, name, token, selection, query_parameters(options)))
+    asyncio.run(print_windows(url, name, selection, query_parameters(options)))

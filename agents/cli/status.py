@@ -4,7 +4,7 @@ import json
 
 import click
 
-from ldpstream.agents.cli.terminal.client import check_reachable, token_options
+from ldpstream.agents.cli.terminal.client import check_reachable
 
 
 @click.command()
@@ -14,10 +14,11 @@ from ldpstream.agents.cli.terminal.client import check_reachable, token_options
     is_flag=True,
     help='Print {"collections": [status, ...], "missing": [why, ...]}.',
 )
-@token_options
 @click.argument("url")
-def status(url: str, *, as_json: bool, token: str | None) -> None:
+def status(url: str, *, as_json: bool) -> None:
     """Show collections, partitions, lag and watermarks of the worker at URL.
+
+    LDPSTREAM_TOKEN holds the worker's token, if it wants one.
 
     Counters, next offsets and watermarks are those of all workers; `owned` and `end` are what this
     worker knows. The earlier specs that a collection accepts follow it. Collections of shards
@@ -28,7 +29,7 @@ def status(url: str, *, as_json: bool, token: str | None) -> None:
     from ldpstream.agents.cli.terminal.status import ask_status, show
     from ldpstream.agents.cli.terminal.tables import table_console
 
-    answers, missing = ask_status(url, token)
+    answers, missing = ask_status(url)
     if as_json:
         joined = ", ".join(answer.model_dump_json() for answer in answers)
         click.echo(f'{{"collections": [{joined}], "missing": {json.dumps(missing)}}}')

@@ -22,7 +22,6 @@ _COLUMNS: Final = ("name", "before", "after", "change", "low", "high", "shown")
 async def print_change(
     url: str,
     name: str,
-    token: str | None,
     *,
     span: tuple[str, str] | None,
     compared: str,
@@ -30,7 +29,7 @@ async def print_change(
     options: Mapping[str, Sequence[str]],
 ) -> None:
     """Ask the worker at a URL what changed, and print it."""
-    async with connect(url, token=token) as worker:
+    async with connect(url) as worker:
         parameters = [(word, text) for word, texts in options.items() for text in texts]
         parameters += await _spans(worker, name, span, compared)
         path = f"/api/collections/{quote(name, safe='')}/change"

@@ -13,17 +13,17 @@ from ldpstream.mechanisms.base.texts import count
 COLUMNS = ("partition", "owned", "next", "end", "lag", "watermark", "counted", "late", "rejected")
 
 
-def ask_status(url: str, token: str | None) -> tuple[list[CollectionStatus], list[str]]:
+def ask_status(url: str) -> tuple[list[CollectionStatus], list[str]]:
     """Return the status of every collection and of every spec it accepts, and what is missing.
 
     Collections of shards without a worker are missing, with one line each that says why.
     """
-    return asyncio.run(_ask(url, token))
+    return asyncio.run(_ask(url))
 
 
-async def _ask(url: str, token: str | None) -> tuple[list[CollectionStatus], list[str]]:
+async def _ask(url: str) -> tuple[list[CollectionStatus], list[str]]:
     answers, missing = list[CollectionStatus](), list[str]()
-    async with connect(url, token=token) as worker:
+    async with connect(url) as worker:
         for collection in await worker.collections():
             prints = (None, *(spec.fingerprint for spec in collection.accepted))
             try:

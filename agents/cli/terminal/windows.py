@@ -37,12 +37,11 @@ class WindowSelection:
 async def print_windows(
     url: str,
     name: str,
-    token: str | None,
     selection: WindowSelection,
     options: Mapping[str, Sequence[str]],
 ) -> None:
     """Ask the worker at a URL for windows of a collection, and print them."""
-    async with connect(url, token=token) as worker:
+    async with connect(url) as worker:
         collection = await worker.collection(name)
         parameters = [(word, text) for word, texts in options.items() for text in texts]
         if fingerprint := selection.fingerprint:

@@ -1,7 +1,5 @@
 """Errors of `ldpstream query` and `ldpstream status`: refusals, and servers without an answer."""
 
-from pathlib import Path
-
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
@@ -56,12 +54,7 @@ async def test_a_worker_that_is_not_ready_says_so() -> None:
         assert "not ready" in result.stdout
 
 
-async def test_a_worker_with_a_token(
-    pipeline: Pipeline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kept = tmp_path / "token"
-    kept.write_text(f"{TOKEN}\n")
-    monkeypatch.setenv("ELSEWHERE", TOKEN)
+async def test_a_worker_with_a_token(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
     app = build_http(pipeline, access=Access(token=TOKEN.encode()))
     async with TestServer(app) as server:
         url = str(server.make_url("/"))
@@ -70,16 +63,6 @@ async def test_a_worker_with_a_token(
             refused = await ldpstream(*command)
             assert refused.exit_code == 2
             assert "the worker wants a token: set LDPSTREAM_TOKEN" in refused.stderr
-            for option in (("--token-env", "ELSEWHERE"), ("--token-file", str(kept))):
-                assert (await ldpstream(*command, *option)).exit_code == 0
-            for option, why in (
-                (("--token-env", "NOWHERE"), "--token-env: expected the environment variable"),
-                (("--token-file", str(tmp_path / "x")), "--token-file: cannot read"),
-                (("--token-env", "A", "--token-file", "B"), "not both"),
-            ):
-                refused = await ldpstream(*command, *option)
-                assert refused.exit_code == 2
-                assert why in refused.stderr
             monkeypatch.setenv("LDPSTREAM_TOKEN", "another-token-altogether")
             refused = await ldpstream(*command)
             assert "the worker wants another token" in refused.stderr
