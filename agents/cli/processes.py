@@ -5,13 +5,11 @@ What they run is imported by each: `--help` and a refused configuration do not w
 
 import signal
 import threading
-from dataclasses import replace
 from typing import Final
 
 import click
 
 from ldpstream.agents.cli.terminal.common import (
-    ADDRESS,
     config_option,
     load,
     load_shard,
@@ -56,10 +54,9 @@ def worker(context: click.Context, config_file: str, *, shard: Shard, verbose: b
 
 @click.command()
 @config_option
-@click.option("--http", type=ADDRESS, help="The address to serve instead of gateway.http.")
 @verbose_option
 @click.pass_context
-def gateway(context: click.Context, config_file: str, *, http: str | None, verbose: bool) -> None:
+def gateway(context: click.Context, config_file: str, *, verbose: bool) -> None:
     """Take frames over HTTP from devices that cannot speak Kafka, and produce them.
 
     An upload is acknowledged once the broker has it, and counts once however often it is repeated
@@ -67,8 +64,6 @@ def gateway(context: click.Context, config_file: str, *, http: str | None, verbo
     uploads and exits. Settings: [gateway] of the configuration.
     """
     config = load(config_file)
-    if http is not None:
-        config = replace(config, gateway=config.gateway.model_copy(update={"http": http}))
     # Imported late: a refused configuration should not wait for the Kafka clients to load.
     from ldpstream.agents.broker.clients import connection
     from ldpstream.agents.config.client_options import ClientOptionError

@@ -7,11 +7,13 @@ import pytest
 from tests.ports import free_ports
 from tests.stream.cli import PLACES, configured, invoke, refused, spawn
 
+FREE = '[gateway]\nhttp = "127.0.0.1:0"\n'
+
 
 def test_without_a_broker_it_says_so_and_fails(tmp_path: Path):
     nobody = f"127.0.0.1:{free_ports(1)[0]}"
-    file = configured(tmp_path, f'[kafka]\nbootstrap = "{nobody}"\n' + PLACES)
-    result = spawn("gateway", "-c", file, "--http", "127.0.0.1:0")
+    file = configured(tmp_path, f'[kafka]\nbootstrap = "{nobody}"\n' + FREE + PLACES)
+    result = spawn("gateway", "-c", file)
     assert (result.returncode, result.stdout) == (1, b"")
     assert result.stderr.startswith(f"no broker answers at {nobody}: ".encode())
     assert result.stderr.count(b"\n") == 1
@@ -30,8 +32,3 @@ def test_without_a_broker_it_says_so_and_fails(tmp_path: Path):
 def test_impossible_settings_are_wrong_input(tmp_path: Path, table: str, message: str):
     file = configured(tmp_path, f"[gateway]\n{table}\n" + PLACES)
     assert refused(invoke("gateway", "-c", file)).startswith(f"{file}: {message}")
-
-
-def test_wrong_use_is_said(tmp_path: Path):
-    said = refused(invoke("gateway", "-c", configured(tmp_path), "--http", "8080"))
-    assert "expected HOST:PORT" in said

@@ -190,7 +190,6 @@ MISTAKES: Final[Mapping[str, tuple[Mistake, ...]]] = {
         values("values for a broker that is away", "bus\n", "send modes"),
         Mistake("a login without a password", "check -c login.toml"),
         Mistake("a certificate's file that does not exist", "check -c tls.toml"),
-        Mistake("a gateway on an address without a port", "gateway --http 127.0.0.1"),
     ),
     "Queries to a worker": (
         Mistake("no worker answers there", "query http://127.0.0.1:1 modes"),

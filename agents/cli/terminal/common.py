@@ -11,7 +11,6 @@ from ldpstream.agents.cli.terminal.errors import Failed, Refused
 from ldpstream.agents.cli.terminal.parameters import Whole
 from ldpstream.agents.config import CollectionConfig, Config, ConfigError, load_config
 from ldpstream.agents.config.collection import nominal_warnings
-from ldpstream.agents.config.hosts import is_host, is_port
 from ldpstream.agents.config.worker import Shard
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.base.texts import count as count
@@ -93,17 +92,6 @@ def verbose_option(command: Command) -> Command:
     return click.option("--verbose", is_flag=True, help="Also log what the Kafka clients say.")(
         command
     )
-
-
-def _address(text: str) -> str:
-    host, _, port = text.rpartition(":")
-    if not (is_host(host) and is_port(port)):
-        raise ValueError(f"expected HOST:PORT, such as 127.0.0.1:6067, got {text}")
-    return text
-
-
-ADDRESS: Final = Parsed("address", _address)
-"""A `host:port` on the command line."""
 
 
 def load(config_file: str) -> Config:
