@@ -2,10 +2,9 @@
 
 import asyncio
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import urlencode
 
 from aiohttp import web
 from multidict import MultiMapping
@@ -19,7 +18,7 @@ from ldpstream.agents.document.answers import (
     Health,
     WindowList,
 )
-from ldpstream.agents.document.flat import Cell, document_csv, to_csv
+from ldpstream.agents.document.flat import document_csv
 from ldpstream.agents.document.model import EstimateDocument
 from ldpstream.agents.engine.facade import Described
 from ldpstream.agents.state.cell_encoding import decode_final
@@ -28,7 +27,7 @@ from ldpstream.agents.state.records import Name
 from ldpstream.agents.web import description as describe
 from ldpstream.agents.web.certificates import CERTIFICATES
 from ldpstream.agents.web.computation import EncodedAnswer
-from ldpstream.agents.web.declaration import CONTENT_TYPES, WINDOWS_DEFAULT, WINDOWS_LIMIT
+from ldpstream.agents.web.declaration import WINDOWS_DEFAULT, WINDOWS_LIMIT
 from ldpstream.agents.web.estimates import compressed, kept_windows, known_tags, tagged
 from ldpstream.agents.web.requests import (
     ACCESS,
@@ -47,7 +46,6 @@ from ldpstream.agents.web.requests import (
 
 DESCRIBING: Final = web.AppKey("describing", asyncio.Lock)
 """Held while what a policy means is worked out."""
-_WINDOW_COLUMNS: Final = ("start", "end", "n", "late", "final", "published", "size")
 
 
 @dataclass(frozen=True)
@@ -120,12 +118,11 @@ async def status(request: web.Request) -> web.Response:
 
 
 async def window_list(request: web.Request) -> web.Response:
-    """Answer the windows with reports, oldest first, with a link to the next page.
+    """Answer the windows with reports, oldest first, and whether there are more.
 
     Pages go forward from the oldest window, or backward from the newest.
     """
     target = readable_collection(request)
-    form = requested_format(request)
     page = _read_page(request.query)
     from_ms, to_ms = read_time(request.query, "from"), read_time(request.query, "to")
     chosen = [
@@ -141,20 +138,7 @@ async def window_list(request: web.Request) -> web.Response:
         windows=[describe.describe_window(target.context.window, info) for info in shown],
         more=len(chosen) > len(shown),
     )
-    headers = {"Vary": "Accept"}
-    if answer.more:
-        # Windows have distinct ends, so "to" leaves exactly those before the first shown one.
-        after, to = ("after", shown[-1].start_ms), ("to", shown[0].end_ms - 1)
-        link = _link(request, "next", after) if page.forward else _link(request, "prev", to)
-        headers["Link"] = link
-    if form == "csv":
-        body = to_csv(_window_rows(answer), _WINDOW_COLUMNS)
-        return web.Response(
-            body=body, headers=headers, content_type=CONTENT_TYPES[form], charset="utf-8"
-        )
-    return web.Response(
-        text=answer.model_dump_json(), headers=headers, content_type=CONTENT_TYPES[form]
-    )
+    return _json(answer)
 
 
 def _read_page(query: MultiMapping[str]) -> _Page:
@@ -175,18 +159,6 @@ def _read_page(query: MultiMapping[str]) -> _Page:
 
 def _within(info: WindowInfo, from_ms: int | None, to_ms: int | None) -> bool:
     return (from_ms is None or info.start_ms >= from_ms) and (to_ms is None or info.end_ms <= to_ms)
-
-
-def _link(request: web.Request, relation: str, moved: tuple[str, int]) -> str:
-    """Return a link relative to the request, so that it holds wherever the app is mounted."""
-    parameters = [(name, text) for name, text in request.query.items() if name != moved[0]]
-    return f'<?{urlencode([*parameters, (moved[0], str(moved[1]))])}>; rel="{relation}"'
-
-
-def _window_rows(answer: WindowList) -> Iterator[list[Cell]]:
-    for state in answer.windows:
-        ends = state.window.start, state.window.end
-        yield [*ends, state.n, state.late, state.final, state.published, answer.size]
 
 
 async def stored_final(request: web.Request) -> web.Response:

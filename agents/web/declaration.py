@@ -74,8 +74,8 @@ class Operation:
 
 FORMAT: Final = Parameter(
     "format",
-    "Overrides the header Accept, which may ask for text/csv",
-    {"type": "string", "enum": ["json", "csv"]},
+    "A table with a row for each entry, or the document",
+    {"type": "string", "enum": ["json", "csv"], "default": "json"},
 )
 FINGERPRINT: Final = Parameter(
     "fingerprint",
@@ -100,7 +100,6 @@ WINDOWS: Final = (
         {"type": "integer", "minimum": 1, "maximum": WINDOWS_LIMIT},
     ),
     Parameter("after", f"Only windows that start after this time, to read forward: {TIME_FORM}"),
-    FORMAT,
     FINGERPRINT,
 )
 EVENTS: Final = (

@@ -381,7 +381,7 @@ def tagged(request: web.Request, answer: EncodedAnswer, form: Format) -> web.Res
     response = web.Response(
         status=304 if unchanged else 200,
         body=answer.body,
-        headers={"Cache-Control": _CHECK_AGAIN, "Vary": "Accept"},
+        headers={"Cache-Control": _CHECK_AGAIN},
     )
     if not unchanged:
         response.content_type = CONTENT_TYPES[form]
@@ -396,7 +396,7 @@ def compressed(request: web.Request, body: bytes) -> web.Response:
     tag = hashlib.blake2b(body, digest_size=16).hexdigest()
     known = known_tags(request) & {tag, "*"}
     response = tagged(request, EncodedAnswer(tag, None if known else body), "json")
-    response.headers["Vary"] = "Accept, Accept-Encoding"
+    response.headers["Vary"] = "Accept-Encoding"
     if not known and accepts_gzip(request):
         response.enable_compression(web.ContentCoding.gzip)
     return response

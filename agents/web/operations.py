@@ -84,7 +84,6 @@ OPERATIONS: Final = (
         handler=api.window_list,
         answer=WindowList,
         parameters=WINDOWS,
-        csv=True,
     ),
     Operation(
         path="/api/collections/{name}/estimate",

@@ -276,31 +276,13 @@ def read_number(query: Mapping[str, str], name: str, default: int, most: int) ->
 
 
 def requested_format(request: web.Request) -> Format:
-    """Return the format that the parameter `format` names, or else the one Accept prefers."""
-    text = request.query.get("format")
-    if text is None:
-        # CSV if it is named and preferred to JSON; a wildcard means JSON.
-        liked = {"text/csv": 0.0, "application/json": 0.0}
-        for entry in request.headers.get("Accept", "").split(","):
-            kind, *parameters = (piece.strip().lower() for piece in entry.split(";"))
-            if kind in liked:
-                qualities = (
-                    _quality(parameter) for parameter in parameters if parameter.startswith("q=")
-                )
-                liked[kind] = max(qualities, default=1.0)
-        return "csv" if liked["text/csv"] > liked["application/json"] else "json"
+    """Return the format that the parameter `format` names, JSON where it is not given."""
+    text = request.query.get("format", "json")
     if text == "json":
         return "json"
     if text == "csv":
         return "csv"
     raise AnswerError(400, f"format: expected json or csv, got {text[:40]!r}")
-
-
-def _quality(parameter: str) -> float:
-    try:
-        return min(max(numbers.read_number(parameter.removeprefix("q=")), 0.0), 1.0)
-    except ValueError:
-        return 0.0
 
 
 def _refusal(error: Exception) -> web.Response:

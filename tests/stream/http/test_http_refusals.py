@@ -76,7 +76,7 @@ async def test_a_bad_parameter_of_an_estimate_is_named(
         ("after=x", "after: expected a time"),
         ("after=0&last=1", "last: expected last or all, or limit and after, not both"),
         ("limit=1&all=true", "all: expected last or all, or limit and after, not both"),
-        ("format=xml", "format: expected json or csv"),
+        ("format=csv", "format: unknown parameter"),
     ],
 )
 async def test_a_bad_parameter_of_windows_is_named(client: Client, query: str, named: str) -> None:

@@ -70,7 +70,6 @@ PATHS = [
     "/api/collections/city/status",
     "/api/collections/city/certificate",
     "/api/collections/city/windows?limit=1",
-    "/api/collections/city/windows?format=csv",
     f"{CITY_PATH}?range=0..3&top=all",
     f"{CITY_PATH}?format=csv",
     f"{CITY_PATH}?start=2026-11-21T10%3A00%3A00Z&end=2026-11-21T10%3A01%3A00Z",
