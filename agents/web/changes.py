@@ -1,9 +1,8 @@
 """Answers what changed between two spans; the rest is as for the estimate of one."""
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Literal
 
 from aiohttp import web
@@ -11,7 +10,7 @@ from multidict import MultiMapping
 
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.config.query.capabilities import disclosed_blocks, read_options
-from ldpstream.agents.config.query.options import ChangeRequest, EstimateOptions
+from ldpstream.agents.config.query.options import EstimateOptions
 from ldpstream.agents.document.changes import ChangeOptions, Span, write_change
 from ldpstream.agents.document.flat import change_csv
 from ldpstream.agents.document.model import ChangeDocument
@@ -21,16 +20,13 @@ from ldpstream.agents.web.declaration import Format
 from ldpstream.agents.web.estimates import (
     CELLS_LIMIT,
     address_words,
-    body_options,
     check_size,
     check_span,
     known_tags,
     newest_window,
     one_axis,
-    read_posted,
     tagged,
     take_span,
-    times_of_body,
 )
 from ldpstream.agents.web.requests import (
     AnswerError,
@@ -76,34 +72,8 @@ class ChangeJob:
 async def change(request: web.Request) -> web.Response:
     """Answer what changed from one span to another, by default the newest window."""
     collection = readable_collection(request)
-    options = _read(request.query, collection.config)
-    return await _answer(request, collection, request.query, options)
-
-
-async def change_posted(request: web.Request) -> web.Response:
-    """Answer the same for a request in a JSON body."""
-    collection = readable_collection(request)
-    body = await read_posted(request, ChangeRequest)
-    for name in ("areas", "estimand", "simultaneous", "project"):
-        if getattr(body, name) is not None:
-            raise AnswerError(400, f"{name}: expected none, which only estimates of one span have")
-    options = _options(
-        collection.config,
-        partial(body_options, body),
-        explicit=bool(body.quantiles),
-        blocks=bool(body.blocks),
-        devices=body.devices,
-    )
-    return await _answer(request, collection, times_of_body(body), options)
-
-
-async def _answer(
-    request: web.Request,
-    collection: WorkerCollection,
-    times: Mapping[str, str],
-    options: ChangeOptions,
-) -> web.Response:
     config, form = collection.config, requested_format(request)
+    options = _read(request.query, config)
     queues = request.app[QUEUES]
     published_bytes = await queues.published_bytes(config)
     # Both spans, and every value of each, since those that changed most are not known before.
@@ -111,7 +81,7 @@ async def _answer(
     cost_bytes = 2 * answer_bytes(config.spec, every)
     check_cost(cost_bytes, published_bytes, options.estimate)
     async with queues.turn(cost_bytes, published_bytes) as compute:
-        before, after = _spans(times, collection)
+        before, after = _spans(request.query, collection)
         makes = [take_span(collection, span, options.estimate) for span in (before, after)]
         answer = await compute(
             config,
@@ -128,28 +98,12 @@ def _read(query: MultiMapping[str], config: CollectionConfig) -> ChangeOptions:
         if text != "different":
             raise AnswerError(400, f"devices: expected different, got {text[:40]!r}")
         devices = "different"
-    return _options(
-        config,
-        lambda config: read_options(config.options, config.spec, address_words(query)),
-        explicit="quantile" in query,
-        blocks=read_flag(query, "blocks"),
-        devices=devices,
-    )
-
-
-def _options(
-    config: CollectionConfig,
-    read: Callable[[CollectionConfig], EstimateOptions],
-    *,
-    explicit: bool,
-    blocks: bool,
-    devices: Literal["different"] | None,
-) -> ChangeOptions:
-    """Return what is compared; `explicit` says that the request names quantiles."""
+    blocks = read_flag(query, "blocks")
     try:
-        options = read(config)
+        options = read_options(config.options, config.spec, address_words(query))
         about = config.attributes.get(options.attribute or "", config)
-        options = one_axis(options, about.spec.domain.estimated, explicit=explicit)
+        domain, explicit = about.spec.domain.estimated, "quantile" in query
+        options = one_axis(options, domain, explicit=explicit)
         _check(options, config, blocks=blocks)
     except QueryError as error:
         raise AnswerError(400, str(error)) from error

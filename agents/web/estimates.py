@@ -17,7 +17,7 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Final, TypeVar
+from typing import Final
 
 from aiohttp import ETag, web
 from multidict import MultiMapping
@@ -57,8 +57,6 @@ from ldpstream.mechanisms.base.checks import without_repeats
 from ldpstream.mechanisms.base.errors import QueryError
 from ldpstream.mechanisms.domains.parse import Domain
 
-Body = TypeVar("Body", bound=EstimateRequest)
-
 VALUES_LIMIT: Final = 100_000
 """Values in one list."""
 CELLS_LIMIT: Final = 20_000_000
@@ -88,9 +86,14 @@ async def estimate(request: web.Request) -> web.Response:
 async def estimate_posted(request: web.Request) -> web.Response:
     """Answer the same for a request in a JSON body."""
     collection = readable_collection(request)
-    body = await read_posted(request, EstimateRequest)
-    options = body_options(body, collection.config)
-    return await _answer(request, collection, times_of_body(body), options)
+    if request.content_type != "application/json":
+        raise AnswerError(415, "Content-Type: expected application/json")
+    body = read_body(await request.app[BODIES].read(request, limit_bytes=BODY_BYTES))
+    options = _body_options(body, collection.config)
+    times = {
+        name: str(time) for name in ("start", "end") if (time := getattr(body, name)) is not None
+    }
+    return await _answer(request, collection, times, options)
 
 
 def _address_options(query: MultiMapping[str], config: CollectionConfig) -> EstimateOptions:
@@ -114,37 +117,23 @@ def address_words(query: MultiMapping[str]) -> Mapping[str, list[str]]:
     return words
 
 
-async def read_posted(request: web.Request, model: type[Body]) -> Body:
+def read_body(raw: bytes) -> EstimateRequest:
     """Return the request in a body.
 
     Raises:
-        AnswerError: 415 for another type; 400, naming the first invalid key and what was expected.
+        AnswerError: 400, naming the first invalid key and what was expected.
     """
-    if request.content_type != "application/json":
-        raise AnswerError(415, "Content-Type: expected application/json")
-    return read_body(await request.app[BODIES].read(request, limit_bytes=BODY_BYTES), model)
-
-
-def read_body(raw: bytes, model: type[Body]) -> Body:
-    """Return the request in a body."""
     try:
-        body = model.model_validate_json(raw)
+        body = EstimateRequest.model_validate_json(raw)
         json.loads(raw, object_pairs_hook=without_repeats)
     except ValidationError as error:
-        keys = {**REQUEST_KEYS, "": tuple(model.model_fields)}
-        raise AnswerError(400, request_problem(error, keys)) from error
+        raise AnswerError(400, request_problem(error, REQUEST_KEYS)) from error
     except ValueError:
         raise AnswerError(400, "body: expected each key once") from None
     return body
 
 
-def times_of_body(body: EstimateRequest) -> Mapping[str, str]:
-    """Return the times in a body, as texts by their names."""
-    names = ("start", "end", "before_start", "before_end")
-    return {name: str(time) for name in names if (time := getattr(body, name, None)) is not None}
-
-
-def body_options(body: EstimateRequest, config: CollectionConfig) -> EstimateOptions:
+def _body_options(body: EstimateRequest, config: CollectionConfig) -> EstimateOptions:
     """Return the collection's options, replaced where a body asks for something else."""
     about = config.attributes.get(body.attribute or "", config)
     domain = about.spec.domain.estimated

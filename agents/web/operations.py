@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from ldpstream import __version__
-from ldpstream.agents.config.query.options import ChangeRequest, EstimateRequest
+from ldpstream.agents.config.query.options import EstimateRequest
 from ldpstream.agents.document.answers import (
     Collection,
     CollectionCertificate,
@@ -24,7 +24,7 @@ from ldpstream.agents.document.answers import (
 from ldpstream.agents.document.model import ChangeDocument, EstimateDocument
 from ldpstream.agents.document.series import Series, SeriesList
 from ldpstream.agents.web import api
-from ldpstream.agents.web.changes import change, change_posted
+from ldpstream.agents.web.changes import change
 from ldpstream.agents.web.declaration import (
     CHANGE,
     ESTIMATE,
@@ -131,16 +131,6 @@ OPERATIONS: Final = (
         errors=(410,),
         csv=True,
         tagged=True,
-    ),
-    Operation(
-        path="/api/collections/{name}/change",
-        summary="The same with a JSON body, for many or long queries",
-        handler=change_posted,
-        answer=ChangeDocument,
-        parameters=(FORMAT, FINGERPRINT),
-        errors=(410, 413, 415),
-        csv=True,
-        body=ChangeRequest,
     ),
     Operation(
         path="/api/collections/{name}/finals/{start}",

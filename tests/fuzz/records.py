@@ -175,7 +175,7 @@ def formats() -> list[Format]:
 
 
 def _body(raw: bytes) -> EstimateRequest:
-    return read_body(raw, EstimateRequest)
+    return read_body(raw)
 
 
 def _dump(answer: Any) -> Any:

@@ -242,19 +242,6 @@ class EstimateRequest(RequestModel):
     )
 
 
-class ChangeRequest(EstimateRequest):
-    """What is asked about two spans: as about one, without what only its document has."""
-
-    before_start: Time | None = Field(
-        default=None, description="The same of the span to compare with; with before_end"
-    )
-    before_end: Time | None = Field(default=None, description="First moment after it")
-    blocks: bool | None = Field(default=None, description="The shares of all disclosed blocks, too")
-    devices: Literal["different"] | None = Field(
-        default=None, description="That each report of both spans comes from another device"
-    )
-
-
 @dataclass(frozen=True, kw_only=True)
 class EstimateOptions:
     """What an estimate document contains, and how its bounds are made.

@@ -186,28 +186,6 @@ async def test_csv_has_a_row_for_each_change_and_another_tag(client: Client) -> 
     assert (row["kind"], row["withheld"], row["change"]) == ("none", "true", "")
 
 
-async def test_a_body_asks_the_same(client: Client) -> None:
-    spans = {"start": minute(2), "end": minute(3), "before_start": minute(0)}
-    spans["before_end"] = minute(1)
-    asked = {**spans, "top": "all", "ranges": ["rail"], "devices": "different"}
-    address = "&".join(f"{name}={value}" for name, value in spans.items())
-    found = await ask(client, f"{PATH}?{address}&top=all&range=rail&devices=different")
-    answer = await client.post(PATH, json=asked)
-    assert await answer.json() == found
-    table = await client.post(f"{PATH}?format=csv", json=asked)
-    assert (await table.text()).startswith("collection,attribute,before_start,")
-    for wrong, error in (
-        ({"areas": True}, "areas: expected none"),
-        ({"devices": "same"}, "devices: expected"),
-        ({"befor_start": 1}, "befor_start: unknown key"),
-        ({"before_start": 1}, "before_end: expected before_start and before_end"),
-        ({"blocks": True}, "blocks: expected false"),
-    ):
-        refused = await client.post(PATH, json=wrong)
-        assert refused.status == 400
-        assert (await refused.json())["error"].startswith(error)
-
-
 class TestBlocks:
     """A collection whose reports disclose blocks."""
 
