@@ -165,7 +165,6 @@ MISTAKES: Final[Mapping[str, tuple[Mistake, ...]]] = {
         Mistake("no reports at all", "estimate modes"),
         values("values instead of reports", "bus\n", "estimate modes"),
         values("half a line of a report", '{"fingerprint": "00', "estimate modes"),
-        Mistake("two forms at once", "estimate --json --csv modes"),
         Mistake("a confidence in percent", "estimate --confidence 95 modes"),
         Mistake("finals into a table of another kind", "finals --to finals.csv modes"),
         Mistake("a domain's file that does not exist", "certify -c file.toml modes"),

@@ -5,7 +5,6 @@ from typing import Any, Literal, TypeVar
 
 import click
 
-from ldpstream.agents.cli.terminal.errors import Refused
 from ldpstream.agents.config.query.options import SETTINGS, Setting
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -14,20 +13,10 @@ Form = Literal["table", "json", "csv"]
 
 
 def form_options(command: Command) -> Command:
-    """Add `--json` and `--csv`, passed on as `form`: a table without any of them."""
-    helps = {"json": "Print JSON.", "csv": "Print CSV, one row per entry."}
-
-    def choose(ctx: click.Context, parameter: click.Parameter, chosen: bool) -> None:
-        form, current = str(parameter.name), ctx.params.setdefault("form", "table")
-        if chosen and current != "table":
-            raise Refused("--json, --csv: expected at most one of them")
-        if chosen:
-            ctx.params["form"] = form
-
-    for form, text in reversed(helps.items()):
-        option = click.option(
-            f"--{form}", is_flag=True, expose_value=False, callback=choose, help=text
-        )
+    """Add `--json` and `--csv`, passed on as `form`: the last one given, or a table."""
+    forms = {"json": "Print JSON.", "csv": "Print CSV, one row per entry."}
+    for form, text in reversed(forms.items()):
+        option = click.option(f"--{form}", "form", flag_value=form, default="table", help=text)
         command = option(command)
     return command
 

@@ -218,11 +218,6 @@ async def test_csv_has_one_header_and_all_windows(url: str) -> None:
     assert len(rows) == 2 * 6
     assert len({row["start"] for row in rows}) == 2
     assert [row["kind"] for row in rows[:6]] == ["value"] * 5 + ["range"]
-    both = await ldpstream("query", url, "city", "--csv", "--json")
-    assert (both.exit_code, both.stderr) == (
-        2,
-        "--json, --csv: expected at most one of them\n",
-    )
 
 
 async def test_tables_say_how_many_forged_reports_it_would_take(url: str) -> None:
