@@ -1,13 +1,16 @@
 """Reading a changelog to its end, as a worker does, and the finals that it holds."""
 
 import asyncio
+import json
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Any
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.engine.changelog import ChangelogReader
+from ldpstream.agents.engine.facade import WorkerCollection
 from ldpstream.agents.state.cell_encoding import decode_final
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.records import Name
@@ -36,6 +39,14 @@ async def read_replicas(
             await task
     assert not broken
     return replicas
+
+
+def final_document(collection: WorkerCollection, start_ms: int) -> dict[str, Any]:
+    """Return the stored final of the window that starts then."""
+    stored = stored_final(collection.context, collection.replicas, start_ms)
+    assert stored is not None
+    document: dict[str, Any] = json.loads(stored)
+    return document
 
 
 def stored_final(context: Context, replicas: Sequence[Replica], start_ms: int) -> bytes | None:

@@ -1,7 +1,6 @@
 """The handlers of the API, except those of estimates and events."""
 
 import asyncio
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -18,17 +17,12 @@ from ldpstream.agents.document.answers import (
     Health,
     WindowList,
 )
-from ldpstream.agents.document.flat import document_csv
-from ldpstream.agents.document.model import EstimateDocument
 from ldpstream.agents.engine.facade import Described
-from ldpstream.agents.state.cell_encoding import decode_final
 from ldpstream.agents.state.listing import WindowInfo
-from ldpstream.agents.state.records import Name
 from ldpstream.agents.web import description as describe
 from ldpstream.agents.web.certificates import CERTIFICATES
-from ldpstream.agents.web.computation import EncodedAnswer
 from ldpstream.agents.web.declaration import WINDOWS_DEFAULT, WINDOWS_LIMIT
-from ldpstream.agents.web.estimates import compressed, kept_windows, known_tags, tagged
+from ldpstream.agents.web.estimates import compressed, kept_windows
 from ldpstream.agents.web.requests import (
     ACCESS,
     METRICS,
@@ -41,7 +35,6 @@ from ldpstream.agents.web.requests import (
     read_number,
     read_time,
     readable_collection,
-    requested_format,
 )
 
 DESCRIBING: Final = web.AppKey("describing", asyncio.Lock)
@@ -159,24 +152,6 @@ def _read_page(query: MultiMapping[str]) -> _Page:
 
 def _within(info: WindowInfo, from_ms: int | None, to_ms: int | None) -> bool:
     return (from_ms is None or info.start_ms >= from_ms) and (to_ms is None or info.end_ms <= to_ms)
-
-
-async def stored_final(request: web.Request) -> web.Response:
-    """Answer the final document of a window, as it was stored and published."""
-    target = readable_collection(request)
-    form = requested_format(request)
-    start_ms, replica = read_time(request.match_info, "start"), target.replicas[0]
-    number = None if start_ms is None else target.context.window.starting(start_ms)
-    name = Name("final", number or 0)
-    if number is None or name not in replica.cells:
-        raise AnswerError(404, "start: expected the start of a final window that is still kept")
-    body = decode_final(replica.value(name))
-    tag = hashlib.blake2b(form.encode() + body, digest_size=16).hexdigest()
-    if known_tags(request) & {tag, "*"}:
-        return tagged(request, EncodedAnswer(tag, None), form)
-    if form == "csv":
-        body = document_csv(EstimateDocument.model_validate_json(body))
-    return tagged(request, EncodedAnswer(tag, body), form)
 
 
 async def _described(request: web.Request, target: Described) -> Collection:

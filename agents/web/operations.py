@@ -133,15 +133,6 @@ OPERATIONS: Final = (
         tagged=True,
     ),
     Operation(
-        path="/api/collections/{name}/finals/{start}",
-        summary="The stored final document of a window",
-        handler=api.stored_final,
-        answer=EstimateDocument,
-        parameters=(FORMAT, FINGERPRINT),
-        csv=True,
-        tagged=True,
-    ),
-    Operation(
         path="/api/collections/{name}/events",
         summary="Server-sent events: `final` in order, with ids, and `provisional`; each carries "
         "an estimate document",
@@ -188,10 +179,7 @@ OPERATIONS: Final = (
 _OPENAPI_VERSION: Final = "3.1.0"
 _REFERENCE: Final = "#/components/schemas/{model}"
 _IN_PATH: Final = re.compile(r"\{(\w+)\}")
-_PATH_PARAMETERS: Final = {
-    "name": "Name of a collection",
-    "start": "Start of the window: RFC 3339, or epoch milliseconds",
-}
+_PATH_PARAMETERS: Final = {"name": "Name of a collection"}
 _ERRORS: Final = {
     400: "An invalid parameter: the text names it and what was expected. Plain text if not HTTP",
     401: "A token is required, and it is missing or wrong",

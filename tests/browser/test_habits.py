@@ -187,8 +187,8 @@ async def test_the_copied_sql_answers_from_finals_in_duckdb(
     await page.click("#copy-sql")
     sql = await page.evaluate("copiedText")
     documents = [
-        EstimateDocument.model_validate(await ask(url, f"modes/finals/{start}"))
-        for start in (TIME, "2026-11-21T10:04:00Z")
+        EstimateDocument.model_validate(await ask(url, f"modes/estimate?start={start}&end={end}"))
+        for start, end in ((TIME, "2026-11-21T10:06:00Z"), ("2026-11-21T10:04:00Z", TIME))
     ]
     monkeypatch.chdir(tmp_path)
     store_documents(documents, "finals.parquet")

@@ -135,13 +135,6 @@ class Client:
         """Return a few numbers over many windows: parameters as of `GET .../series`."""
         return await self._model(Series, _path(name, "/series"), _url_parameters(**parameters))
 
-    async def final(
-        self, name: str, start: str, *, fingerprint: str | None = None
-    ) -> EstimateDocument:
-        """Return the stored final document of the window that starts at `start`."""
-        path = _path(name, f"/finals/{quote(start, safe='')}")
-        return await self._model(EstimateDocument, path, _url_parameters(fingerprint=fingerprint))
-
     async def get(self, path: str, parameters: Parameters = ()) -> bytes:
         """Return the raw JSON of a path."""
         return await self._transport.fetch("GET", path, parameters)

@@ -36,8 +36,6 @@ async def test_every_answer_is_a_model(worker: Client) -> None:
     document = await worker.estimate("city", asked)
     assert (document.final, len(document.distribution)) == (True, 2)
     assert (document.ranges[0].name, document.linear[0].mean) == ("0..1,0..4", 1.0)
-    stored = await worker.final("city", FIRST[0])
-    assert (stored.final, stored.n, stored.late) == (True, 400, 0)
     change = await worker.change("city", top=3, blocks=True, range=["downtown", "0..1,0..4"])
     assert (change.after.n, len(change.values), len(change.blocks)) == (400, 3, 4)
     assert [entry.name for entry in change.ranges] == ["downtown", "0..1,0..4"]
@@ -94,11 +92,10 @@ async def test_the_program_of_the_documentation_runs(
 async def test_every_request_may_name_a_spec(worker: Client) -> None:
     own = {"fingerprint": (await worker.collection("city")).fingerprint}
     assert (await worker.estimate("city", **own)).fingerprint == own["fingerprint"]
-    assert (await worker.final("city", FIRST[0], **own)).n == 400
     strange = {"fingerprint": "00" * 8}
     for ask in (
         lambda: worker.estimate("city", **strange),
-        lambda: worker.final("city", FIRST[0], **strange),
+        lambda: worker.status("city", **strange),
     ):
         with pytest.raises(RefusedError, match="fingerprint: expected one of "):
             await ask()

@@ -36,8 +36,6 @@ async def test_refusals_raise_the_workers_message(worker: Client) -> None:
     with pytest.raises(RefusedError, match="end: expected start and end") as refused:
         await worker.estimate("city", EstimateRequest(start=0))
     assert refused.value.status == 400
-    with pytest.raises(RefusedError, match="start: expected the start of a final"):
-        await worker.final("city", "0")
 
 
 async def test_unready_foreign_and_absent_servers_raise_different_errors() -> None:

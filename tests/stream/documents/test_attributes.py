@@ -17,6 +17,7 @@ from ldpstream.agents.state.view import _statistic
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.agents.web import build_http
 from ldpstream.mechanisms import ValueOutsideDomainError
+from tests.replicas import final_document
 from tests.seeded import SeededEntropy
 from tests.stream.asking import ask, post
 from tests.stream.cli import configured, invoke, refused
@@ -77,7 +78,7 @@ async def test_each_attribute_has_a_document_and_is_asked_for_by_name() -> None:
         for one in whole["attributes"]:
             assert one["of"] == 3000
             assert one == await ask(client, f"{PATH}?attribute={one['attribute']}")
-        final = await ask(client, "/api/collections/survey/finals/2026-11-21T10:00:00Z")
+        final = final_document(served, START_MS)
         assert final == whole
         age = await ask(client, f"{PATH}?attribute=age&range=0..2&quantile=0.5&top=all")
         assert [one["value"] for one in age["distribution"]] == list(range(6))
@@ -166,7 +167,7 @@ async def test_no_attribute_is_answered_from_fewer_reports_than_the_minimum() ->
             # Every span is one part.
             assert min(n for *_, n in spans) >= 100
             assert len({start for start, *_ in spans}) == len(spans)
-        final = await ask(client, "/api/collections/survey/finals/2026-11-21T10:00:00Z")
+        final = final_document(served, START_MS)
     assert final["withheld"]
     assert final["waiting"]["until"] == "later"
 
@@ -334,7 +335,7 @@ async def test_finals_hold_what_is_published_of_each_attribute() -> None:
     served.report(0, people(3000), times_ms=[START_MS] * 3000)
     served.close(START_MS + MINUTE_MS)
     async with TestClient(TestServer(build_http(pipeline))) as client:
-        final = await ask(client, "/api/collections/survey/finals/2026-11-21T10:00:00Z")
+        final = final_document(served, START_MS)
         age, answer, home = final["attributes"]
         assert (len(age["distribution"]), age["ranges"][0]["name"]) == (0, "young")
         assert age["ranges"][0]["low"] < 0.75 < age["ranges"][0]["high"]

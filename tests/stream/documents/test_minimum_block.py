@@ -25,6 +25,7 @@ from ldpstream.agents.web.computation import Job
 from ldpstream.mechanisms.domains.queries import Linear, Range
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 from tests.property.documents import LABELS, collection, written
+from tests.replicas import final_document
 from tests.seeded import SeededEntropy
 from tests.soak import CHECK, seeds
 from tests.stream.asking import CITY_PATH
@@ -285,7 +286,7 @@ async def test_http_answers_and_finals_merge_the_block_of_one() -> None:
         told = await (await client.get(CITY_PATH, params={**span, **ranges})).json()
         table = await client.get(CITY_PATH, params={**span, "top": "0", "format": "csv"})
         rows = (await table.text()).splitlines()
-        final = await (await client.get(f"/api/collections/city/finals/{START_MS}")).json()
+        final = final_document(city, START_MS)
         about = await (await client.get("/api/collections/city")).json()
     assert told["merged"] == final["merged"] == {"blocks": 3, "runs": [[1, 3]], "count": 31}
     assert [entry["count"] for entry in told["ranges"]] == [pytest.approx(40), None, None, None]

@@ -8,6 +8,7 @@ from aiohttp.test_utils import TestClient, TestServer
 
 import ldpstream as ldp
 from ldpstream.agents.web import build_http, serve
+from tests.replicas import final_document
 from tests.seeded import SeededEntropy
 from tests.stream.asking import ask
 from tests.stream.cli import configured, invoke, refused
@@ -71,7 +72,7 @@ async def test_pairs_are_asked_for_and_published_as_attributes_are() -> None:
         assert len(bounds) == 6
         assert all(low <= truth.get(of, 0) <= high for of, (low, high) in bounds.items())
         assert bounds["yes", 0][0] > bounds["no", 2][1]
-        final = await ask(client, "/api/collections/habits/finals/2026-11-21T10:00:00Z")
+        final = final_document(served, START_MS)
         assert len(final["attributes"][2]["distribution"]) == 6
         told = (await ask(client, "/api/collections/habits"))["attributes"][2]
         assert (

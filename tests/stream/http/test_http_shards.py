@@ -73,8 +73,6 @@ PATHS = [
     f"{CITY_PATH}?range=0..3&top=all",
     f"{CITY_PATH}?format=csv",
     f"{CITY_PATH}?start=2026-11-21T10%3A00%3A00Z&end=2026-11-21T10%3A01%3A00Z",
-    "/api/collections/city/finals/2026-11-21T10:00:00Z",
-    "/api/collections/city/finals/nonsense",
     "/api/collections/city?nonsense=1",
     "/api/collections/none",
     "/openapi.json",

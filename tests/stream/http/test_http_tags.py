@@ -8,12 +8,11 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from ldpstream.agents.web import build_http
 from ldpstream.agents.web import computation as computing
-from tests.replicas import stored_final
-from tests.stream.asking import CITY_PATH, FIRST, Client, ask, three_collections
+from tests.stream.asking import CITY_PATH, FIRST, Client, three_collections
 from tests.stream.serving import CITY, MINUTE_MS, START_MS, Pipeline, serve_collections, visits
 
 SPAN = {"start": FIRST[0], "end": FIRST[1]}
-FINAL = f"/api/collections/city/finals/{FIRST[0]}"
+TWO_MINUTES = {"start": str(START_MS), "end": str(START_MS + 2 * MINUTE_MS)}
 
 
 async def test_a_known_tag_is_answered_304_without_computing(
@@ -71,42 +70,22 @@ async def test_any_worker_gives_the_same_tag() -> None:
     assert tags[0] == tags[1]
 
 
-async def test_a_stored_final_is_answered_as_it_was_published(
-    client: Client, pipeline: Pipeline
-) -> None:
-    city = pipeline.collections["city"]
-    stored = stored_final(city.context, city.replicas, START_MS)
-    named = {"fingerprint": city.config.spec.fingerprint.hex()}
-    for start in (FIRST[0], str(START_MS)):
-        answer = await client.get(f"/api/collections/city/finals/{start}", params=named)
-        assert (answer.status, await answer.read()) == (200, stored)
-        assert answer.headers["Cache-Control"] == "private, no-cache"
-    tag = answer.headers["ETag"]
-    city.report(1, visits(7, 3), times_ms=[START_MS] * 3)
-    again = await client.get(FINAL, headers={"If-None-Match": tag})
-    assert again.status == 304
-    table = await client.get(FINAL, params={"format": "csv"})
-    assert table.headers["ETag"] != tag
-    assert (await table.text()).startswith("collection,start,end,")
-    for start in (START_MS + 1, START_MS + MINUTE_MS, 0):
-        refused = await ask(client, f"/api/collections/city/finals/{start}", 404)
-        assert refused["error"] == "start: expected the start of a final window that is still kept"
-
-
 @pytest.mark.parametrize(
     "changed", [{"epsilon": 2.0}, {"window": {**CITY["window"], "size": "2m"}}, {"minimum": 1_000}]
 )
 async def test_a_final_of_another_spec_window_or_minimum_has_another_tag(
-    client: Client, changed: dict[str, Any]
+    client: Client, pipeline: Pipeline, changed: dict[str, Any]
 ) -> None:
     """Its address is the same, so that a client with the old one has to notice."""
-    old = await client.get(FINAL)
+    pipeline.collections["city"].close(START_MS + 2 * MINUTE_MS)
+    old = await client.get(CITY_PATH, params=TWO_MINUTES)
     again = serve_collections({"city": {**CITY, **changed}})
     city = again.collections["city"]
     city.report(0, visits(1, 200), times_ms=[START_MS] * 200)
     city.close(START_MS + 2 * MINUTE_MS)
     async with TestClient(TestServer(build_http(again))) as other:
-        answer = await other.get(FINAL, headers={"If-None-Match": old.headers["ETag"]})
+        known = {"If-None-Match": old.headers["ETag"]}
+        answer = await other.get(CITY_PATH, params=TWO_MINUTES, headers=known)
         assert answer.status == 200
         assert await answer.read() != await old.read()
     for kept in (old, answer):

@@ -33,8 +33,6 @@ ASKED = [
     ("/api/series", "/api/series?collection=none", 400),
     ("/api/collections/{name}/change", "/api/collections/city/change?blocks=true", 200),
     ("/api/collections/{name}/change", "/api/collections/city/change?top=x", 400),
-    ("/api/collections/{name}/finals/{start}", "/api/collections/city/finals/0", 404),
-    ("/api/collections/{name}/finals/{start}", "/api/collections/city/finals/x", 400),
     ("/api/collections/{name}/events", "/api/collections/none/events", 404),
     ("/api/collections/{name}/events", "/api/collections/city/events?after=x", 400),
     ("/api/collections/{name}/spec", "/api/collections/city/spec", 200),
