@@ -136,10 +136,6 @@ rejected = "copy"               # or "count": do not copy rejected messages
 publish = { every = "5s", top = 20, ranges = { downtown = [[40, 60], [100, 120]] } }
 """
 
-_SETTING: Final = "enable_idempotence = false  "
-EMBEDDED: Final = TEMPLATE.replace(f"# {_SETTING}", f"{_SETTING}  ")
-"""The template for the embedded development broker."""
-
 Schema = dict[str, Any]
 
 _HEADING: Final = """# Configuration
@@ -158,12 +154,11 @@ _ADDED: Final = {
 
 @click.command()
 @click.argument("file", default="ldpstream.toml", type=click.Path(path_type=Path))
-@click.option("--embedded", is_flag=True, help="Write it for `ldpstream devbroker`.")
-def init(file: Path, *, embedded: bool) -> None:
+def init(file: Path) -> None:
     """Write a commented configuration to FILE (ldpstream.toml unless given)."""
     try:
         with file.open("x", encoding="utf-8") as out:
-            out.write(EMBEDDED if embedded else TEMPLATE)
+            out.write(TEMPLATE)
     except FileExistsError:
         raise Refused(f"{file} already exists: choose another name, or remove it") from None
     except OSError as error:

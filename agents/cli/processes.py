@@ -91,7 +91,7 @@ def devbroker(port: int) -> None:
     """Run the embedded development broker until Ctrl-C or SIGTERM.
 
     Prints `ready HOST:PORT` once it serves. Data live in memory, and are gone when it ends.
-    Clients need `enable_idempotence = false` under [kafka], as `ldpstream init --embedded` writes.
+    Clients need `enable_idempotence = false` under [kafka].
     """
     # `--help` needs none of it.
     from ldpstream.agents.broker.embedded import embedded_broker
