@@ -5,7 +5,7 @@ from fractions import Fraction
 
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
-from tests.exact.enumeration import Rows, Vector, times
+from tests.exact.enumeration import Rows
 
 
 def alpha_of(mechanism: L1Geometric) -> Fraction:
@@ -30,25 +30,6 @@ def by_definition(alpha: Fraction, m: int) -> Rows:
 
 def kron(first: Rows, second: Rows) -> Rows:
     return [[a * b for a in row for b in other] for row in first for other in second]
-
-
-def printed_inverse(alpha: Fraction, m: int) -> Rows:
-    """The tridiagonal inverse as section 8 of the theory prints it."""
-    if m == 1:
-        return [[Fraction(1)]]
-    out = [[Fraction(0)] * m for _ in range(m)]
-    for y in range(m):
-        end = y in (0, m - 1)
-        scale = 1 / (1 - alpha) if end else 1 / (1 - alpha) ** 2
-        out[y][y] = scale if end else (1 + alpha**2) * scale
-        for beside in (y - 1, y + 1):
-            if 0 <= beside < m:
-                out[y][beside] = -alpha * scale
-    return out
-
-
-def matrix_times(matrix: Rows, vector: Vector) -> list[Fraction]:
-    return [times(row, vector) for row in matrix]
 
 
 def over_shape(build: Callable[[Fraction, int], Rows], mechanism: L1Geometric) -> Rows:

@@ -17,7 +17,6 @@ from ldpstream.mechanisms.policies.graph import GraphPolicy
 from ldpstream.mechanisms.policies.matrix import MatrixPolicy
 from ldpstream.mechanisms.policies.metric import MetricPolicy
 from ldpstream.mechanisms.policies.policy import BinaryPolicy, BlockPolicy, HighLowPolicy, Policy
-from tests.exact.enumeration import accumulated
 from tests.exact.specs import SIZES, built, classical, line
 
 ASYMMETRIC = MatrixPolicy.of([[0, 0.5, 2], [1, 0, math.inf], [math.inf, 0.25, 0]])
@@ -110,17 +109,3 @@ def test_the_decoder_is_the_unbiased_one_of_least_noise(mechanism: Matrix):
         # Any other unbiased decoder adds a vector of this space: at the least, orthogonally.
         free = null_space(known.T)
         assert np.allclose(free[:-1].T @ (rows.variances[:, None] * solved[:-1]), 0.0, atol=1e-9)
-
-
-def test_exact_rows_disclose_groups_and_count_them():
-    policy = BlockPolicy(1.0, Blocks(np.array([0, 0, 1, 1])))
-    mechanism = built("haar", policy)
-    assert mechanism.disclosed() == [
-        "which of 2 groups the value is in: the policy does not hide it"
-    ]
-    assert mechanism._realised.group.tolist() in ([0, 0, 1, 1], [1, 1, 0, 0])
-    assert mechanism.rows.count == 2
-    statistic = accumulated(mechanism, mechanism.privatize(np.array([0, 1, 1, 3, 0])))
-    assert sorted(mechanism.decoder.group_reports(statistic).tolist()) == [1, 4]
-    halves = mechanism.decoder.noise(np.array([1.0, 1.0, 0.0, 0.0]))
-    assert not halves.any()

@@ -31,13 +31,6 @@ def test_binary_is_theorem_2(a: float, b: float):
     assert matrix_of(Binary(a, b)) == pytest.approx(printed, rel=1e-14)
 
 
-def test_binary_with_an_infinite_budget_is_mangat():
-    p = math.exp(-1.5)
-    assert matrix_of(Binary(math.inf, 1.5)) == pytest.approx(np.array([[1 - p, p], [0, 1]]))
-    mirrored = matrix_of(Binary(1.5, math.inf))
-    assert mirrored == pytest.approx(np.array([[1, 0], [p, 1 - p]]))
-
-
 def test_high_low_is_section_5():
     epsilon, k = 1.25, 7
     mechanism = HighLow(epsilon, k, frozenset({2, 5, 6}))
@@ -51,14 +44,6 @@ def test_high_low_is_section_5():
         expected[value, :S] = 2 / (S * (e + 1))
         expected[value, S + plain] = (e - 1) / (e + 1)
     assert matrix_of(mechanism) == pytest.approx(expected, rel=1e-14)
-
-
-def test_high_low_with_all_values_sensitive_is_one_block():
-    for k in (2, 3, 4, 9):
-        everything = HighLow(1.0, k, frozenset(range(k)))
-        assert everything.channel() == BlockHadamard(1.0, Blocks.one(k)).channel()
-        assert everything.policy.unprotected_pairs == 0
-        assert everything.disclosed() == []
 
 
 def test_block_hadamard_is_section_6():

@@ -10,7 +10,6 @@ import pytest
 
 from ldpstream.mechanisms import Blocks, SpecError
 from ldpstream.mechanisms.exact.entropy import WORD
-from ldpstream.mechanisms.families.design.mechanism import RandomizedResponse
 from ldpstream.mechanisms.families.subset.selection import MAX_BLOCK, SubsetSelection
 from ldpstream.mechanisms.families.subset.subsets import best_subsets, draw_subsets
 from tests.conformance.instances import UNEQUAL
@@ -55,12 +54,6 @@ def test_the_channel_is_its_definition(mechanism: SubsetSelection):
                 assert probability == 0
 
 
-def test_one_of_each_is_randomized_response():
-    mechanism = SubsetSelection(4.0, Blocks.one(6))
-    assert mechanism.subsets[0].chosen == 1
-    assert mechanism.channel() == RandomizedResponse(4.0, Blocks.one(6)).channel()
-
-
 @pytest.mark.parametrize("size", [2, 3, 5])
 @pytest.mark.parametrize("wanted", [True, False])
 def test_every_order_of_the_keys_gives_each_subset_as_often(size: int, wanted: bool):
@@ -100,16 +93,6 @@ def test_the_threshold_decides_who_holds_the_own_value(mechanism: SubsetSelectio
             report = mechanism.privatize(np.array([value]), entropy=Scripted(*batches))
             statistic = accumulated(mechanism, report)
             assert statistic[value] == (holds or size == 1)
-
-
-def test_impossible_reports_are_marked():
-    mechanism = SubsetSelection(0.5, UNEQUAL)
-    payload = mechanism.encode(mechanism.possible_reports())
-    every = {row.tobytes() for row in payload}
-    table = np.array(np.meshgrid(np.arange(256), np.arange(256))).reshape(2, -1).T.astype(np.uint8)
-    assert mechanism.report_bytes == 2
-    _, valid = mechanism.decode(table)
-    assert {row.tobytes() for row in table[valid]} == every
 
 
 def test_impossible_budgets_and_blocks_are_refused():

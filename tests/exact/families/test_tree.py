@@ -1,6 +1,5 @@
 """Levels of a tree: their workload, probabilities, channels, decoders, and what is refused."""
 
-from fractions import Fraction
 from itertools import product
 from math import exp
 from pathlib import Path
@@ -221,18 +220,6 @@ def test_second_moments_of_large_trees_are_near_those_that_are_listed():
         ratio = large.second_moments(counts) / listed.second_moments(counts)
         assert ratio.min() > 0.85
         assert ratio.max() < 1.7
-
-
-def test_blocks_are_trees_of_their_own():
-    blocks = Blocks(np.array([0, 1, 0, 2, 0, 0, 1, 1]))
-    tree = Tree(1.0, blocks)
-    for size, block in ((4, 0), (3, 1)):
-        alone, members = Tree(1.0, Blocks.one(size)), np.flatnonzero(blocks.of_value == block)
-        start = int(tree.layout.starts[block])
-        for own, value in zip(alone.channel().rows, members.tolist(), strict=True):
-            moved = {start + report: p for report, p in own.items()}
-            assert tree.channel().rows[value] == moved
-    assert tree.channel().rows[3] == {tree.outputs - 1: Fraction(1)}
 
 
 @pytest.mark.grid
