@@ -1,7 +1,6 @@
 """Coverage of two-valued shares, enumerated over every number of decisive reports."""
 
 from functools import cache
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -9,7 +8,6 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from ldpstream.estimators.bounds.bounded import forged_reports
 from ldpstream.estimators.bounds.options import Estimand, Method
 from ldpstream.estimators.bounds.two_valued import (
     FEW,
@@ -232,23 +230,3 @@ def test_every_entry_says_how_it_was_bounded():
     assert list(few.form) == ["range"]
     # So few reports leave the whole range of a share.
     assert (few.low[0], few.high[0]) == (0.0, 1.0)
-
-
-@pytest.mark.parametrize("estimand", ["population", "respondents"])
-@pytest.mark.parametrize("method", ["padded", "exact"])
-def test_bounds_are_clipped_to_possible_shares_and_forgeries_counted_before(
-    estimand: Estimand, method: Method
-):
-    mechanism = RandomizedResponse(1.0, Blocks(np.array([0, 0, 0, 1, 1])))
-    for counts in product((0, 3, 60), repeat=3):
-        statistic = np.array([*counts, 20, 30])
-        n = int(statistic.sum())
-        found = estimate_values(mechanism, statistic, n, estimand=estimand, method=method)
-        assert (found.low >= 0.0).all()
-        assert (found.low <= found.high).all()
-        most = statistic[:3].sum() / n if estimand == "respondents" else 1.0
-        assert (found.high[:3] <= most + 1e-12).all()
-        room = np.minimum(found.value - found.lowest, found.highest - found.value)
-        number = np.floor(np.maximum(room, 0.0) / found.influence) + 1.0
-        possible = number <= n
-        np.testing.assert_array_equal(forged_reports(found)[possible], number[possible])

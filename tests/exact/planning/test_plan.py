@@ -22,7 +22,6 @@ from ldpstream.estimators.planning.predictions import (
     predicted_set_variances,
     prefix_bound,
     prefix_spread,
-    query_variances,
     sampling_variances,
 )
 from ldpstream.estimators.planning.progress import Progress
@@ -42,8 +41,7 @@ from ldpstream.mechanisms.families.sampled.sampled import Sampled
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.policies.groups import GroupBudget, GroupPolicy
 from ldpstream.mechanisms.policies.implication import implies
-from ldpstream.mechanisms.policies.metric import MetricPolicy
-from ldpstream.mechanisms.registry.proposals import PROPOSERS, Proposal, propose
+from ldpstream.mechanisms.registry.proposals import PROPOSERS
 from tests.conformance.instances import INSTANCES
 from tests.soak import chosen
 
@@ -218,25 +216,6 @@ def test_the_bound_of_prefixes_covers_by_hoeffding():
     assert spread == pytest.approx((1 + alpha**2) / (1 - alpha) ** 2, rel=1e-6)
     half = prefix_bound(spread, 11, n, 0.95)
     assert 11 * 2 * math.exp(-2 * n * half**2 / spread**2) == pytest.approx(0.05)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("epsilon", "best", "ratio"), [(1.0, "l1-geometric", 20.0), (0.1, "l1-bits", 2.2)]
-)
-def test_the_budget_decides_between_bits_and_geometric_noise(
-    epsilon: float, best: str, ratio: float
-):
-    """The mean variance over all ranges of 64 values, Zipf(1.1)."""
-    workload = PlannedWorkload((64,), ordered=True, shares=zipf_shares((64,)))
-    found = {}
-    for proposal in propose(MetricPolicy(epsilon, (64,)), Size(64)):
-        if isinstance(proposal, Proposal) and proposal.mechanism.id in ("l1-bits", "l1-geometric"):
-            variances = query_variances(proposal.mechanism, workload.boxes, workload.shares)
-            found[proposal.mechanism.id] = variances.mean()
-    assert workload.boxes.exact
-    assert min(found, key=lambda name: found[name]) == best
-    assert max(found.values()) / min(found.values()) == pytest.approx(ratio, rel=0.05)
 
 
 @pytest.mark.parametrize("seconds", [0, 30, 700])

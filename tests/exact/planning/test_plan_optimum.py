@@ -24,7 +24,6 @@ from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from ldpstream.mechanisms.families.lip.domain import Prior
 from ldpstream.mechanisms.families.lip.lip import Lip
 from ldpstream.mechanisms.families.subset.selection import SubsetSelection
-from ldpstream.mechanisms.interface.mechanism import Mechanism
 from tests.soak import chosen
 
 MECHANISMS = {
@@ -64,28 +63,6 @@ def test_the_bound_is_below_subset_selection_in_any_order_of_two_blocks():
         assert best.variance * 11 == pytest.approx(16.997395, abs=1e-6)
         optimum = find_optimum(mechanism.policy, workload)
         assert optimum.least == pytest.approx(best.variance, rel=1e-9)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("mechanism", "objective", "estimand", "expected"),
-    [
-        (BlockHadamard(1.0, Blocks.one(8)), "values", "population", 22.611 / 8),
-        (BlockHadamard(1.0, Blocks.one(8)), "values", "respondents", 21.736 / 8),
-    ],
-)
-def test_optima_are_those_of_the_theory(
-    mechanism: Mechanism, objective: Objective, estimand: Estimand, expected: float
-):
-    """Means over the workload; ranges are in test_best_channels."""
-    size = mechanism.size
-    shares = uniform_shares(size)
-    workload = PlannedWorkload(
-        (size,), ordered=True, shares=shares, objective=objective, estimand=estimand
-    )
-    optimum = find_optimum(mechanism.policy, workload)
-    assert optimum.variance == pytest.approx(expected, rel=5e-4)
-    assert optimum.error(100) == pytest.approx(np.sqrt(expected / 100), rel=5e-4)
 
 
 def test_what_cannot_be_searched_is_refused():
