@@ -12,7 +12,6 @@ from ldpstream.mechanisms.families.design.mechanism import RandomizedResponse
 from ldpstream.mechanisms.families.design.projective_geometry import ProjectiveGeometry
 from ldpstream.mechanisms.families.subset.selection import SubsetSelection
 from tests.exact.block_reference import REFERENCES
-from tests.exact.enumeration import accumulated
 from tests.seeded import SeededEntropy
 from tests.soak import chosen
 
@@ -36,29 +35,6 @@ def partitions(draw: st.DrawFn) -> Blocks:
 
 def reports_of(mechanism: BlockMechanism, values: np.ndarray, seed: int) -> np.ndarray:
     return mechanism.privatize(values, entropy=SeededEntropy(seed))
-
-
-@KINDS
-@settings(deadline=None, max_examples=EXAMPLES)
-@given(epsilon=epsilons, blocks=partitions(), seed=st.integers(0, 2**32))
-def test_reports_survive_encoding_and_disclose_their_block(
-    kind: type[BlockMechanism], epsilon: float, blocks: Blocks, seed: int
-):
-    mechanism = kind(epsilon, blocks)
-    values = np.random.default_rng(seed).integers(0, blocks.size, 60)
-    reports = reports_of(mechanism, values, seed)
-    payload = mechanism.encode(reports)
-    assert payload.shape == (60, mechanism.report_bytes)
-    decoded, valid = mechanism.decode(payload)
-    assert valid.all()
-    assert np.array_equal(decoded, reports)
-    statistic = accumulated(mechanism, decoded)
-    decoder = mechanism.decoder
-    of_block = np.bincount(blocks.of_value[values], minlength=blocks.count)
-    assert np.array_equal(decoder.group_reports(statistic), of_block)
-    alone = np.flatnonzero(blocks.sizes[blocks.of_value] == 1)
-    counts = np.bincount(values, minlength=blocks.size)
-    assert np.array_equal(decoder.totals(statistic)[alone], counts[alone])
 
 
 @KINDS

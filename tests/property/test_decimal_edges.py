@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ldpstream.agents.config.query.queries import parse_range
-from ldpstream.mechanisms import CollectionSpec, Domain, Interval, ValueOutsideDomainError
+from ldpstream.mechanisms import Domain, Interval, ValueOutsideDomainError
 from ldpstream.mechanisms.base.errors import QueryError
 from ldpstream.mechanisms.domains.axis import Axis, Numbers, shortest_doubles
 from ldpstream.mechanisms.domains.fitting import nearest
@@ -278,16 +278,6 @@ def test_arrays_take_no_step_for_each_number(domain: Domain, monkeypatch: pytest
     # Also if there are fewer numbers than edges.
     few = np.resize(points, max(11, domain.size // 8)).round(2)
     assert len(domain.index(few)) == len(domain.index([1, *few.tolist()])) - 1 == len(few)
-
-
-def test_what_is_promised_goes_by_exact_widths():
-    table = {
-        "mechanism": "l1-geometric",
-        "epsilon": 1.0,
-        "domain": {"interval": [0.0, 1.0], "bins": 10},
-    }
-    spec = CollectionSpec.from_mapping("t", table, base=Path())
-    assert "bins of width 0.1:" in spec.mechanism.policy.describe()["guarantee"]
 
 
 def test_ranges_lie_between_decimal_edges():

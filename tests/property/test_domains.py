@@ -35,18 +35,6 @@ lattices = st.one_of(
 named = st.lists(texts, min_size=2, max_size=8, unique=True).map(lambda v: Labels(tuple(v)))
 
 
-def pairs(axes: int) -> st.SearchStrategy[Interval]:
-    bound = st.tuples(st.floats(-1e6, 1e6), st.floats(0.001, 1e6)).map(lambda p: (p[0], sum(p)))
-    return st.builds(
-        Interval,
-        st.tuples(*[bound] * axes),
-        st.tuples(*[extents] * axes),
-    )
-
-
-intervals = st.one_of(pairs(1), pairs(2))
-
-
 @given(st.one_of(lattices, named), st.data())
 def test_labels_and_indices_are_inverse(domain: Domain, data: st.DataObject):
     indices = np.array(data.draw(st.lists(st.integers(0, domain.size - 1), max_size=12)), np.int64)
@@ -61,33 +49,6 @@ def test_labels_and_indices_are_inverse(domain: Domain, data: st.DataObject):
     if not isinstance(domain, Labels) and len(labels):
         assert np.array_equal(domain.index(np.array(labels)), indices)
         assert np.array_equal(domain.index(np.array(labels, dtype=np.uint16)), indices)
-
-
-@given(intervals, st.data())
-def test_a_number_falls_into_the_bin_that_holds_it(domain: Interval, data: st.DataObject):
-    points = [
-        [data.draw(st.floats(low, high)) for low, high in domain.bounds]
-        for _ in range(data.draw(st.integers(1, 8)))
-    ]
-    one = len(domain.bins) == 1
-    indices = domain.index([p[0] for p in points] if one else points)
-    assert np.array_equal(domain.parse_columns([[repr(x) for x in p] for p in points]), indices)
-    for point, index in zip(points, indices, strict=True):
-        label = domain.label(int(index))
-        for x, (low, high), (_, last) in zip(
-            point, [label] if one else label, domain.bounds, strict=True
-        ):
-            assert low <= x < high or x == high == last
-
-
-@given(intervals)
-def test_the_edges_belong_to_the_bin_that_they_begin(domain: Interval):
-    for axis, edges in enumerate(domain.edges):
-        points = np.tile([low for low, _ in domain.bounds], (len(edges), 1))
-        points[:, axis] = edges
-        found = domain.index(points if len(domain.bins) > 1 else points[:, 0])
-        along = np.unravel_index(found, domain.shape)[axis]
-        assert np.array_equal(along, [*range(domain.bins[axis]), domain.bins[axis] - 1])
 
 
 NAN = Decimal("sNaN")

@@ -213,20 +213,6 @@ def test_tops_projections_ranges_and_quantiles_still_work():
     assert document.mmse.method == "bernstein"
 
 
-def test_credible_bounds_hold_at_every_moment_where_that_is_asked():
-    config = collection(ILL)
-    counted = totals(config, ["no" if i % 10 else "yes" for i in range(400)])
-    found = {
-        chosen: build_document(
-            config, counted, window=None, final=False, options=EstimateOptions(method=chosen)
-        ).mmse
-        for chosen in ("normal", "anytime")
-    }
-    assert found["anytime"].method == "anytime"
-    assert found["anytime"].low < found["normal"].low
-    assert found["normal"].high < found["anytime"].high
-
-
 def test_a_wrong_prior_shows_and_a_right_one_does_not():
     config = collection(ILL)
     for shares, wrong in ((10, False), (3, True)):
