@@ -11,7 +11,8 @@ over groups.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final, Self, Unpack
+from functools import cached_property
+from typing import Final, NamedTuple, Self, Unpack
 
 import numpy as np
 
@@ -86,6 +87,20 @@ class _Cuts:
         return np.cumsum(np.bincount(self.position, state - before, self.length))
 
 
+class _Envelopes(NamedTuple):
+    """What is known of the m prefixes before any report: bool and float64 `(m,)`.
+
+    `parted`: whether a group is cut in two. The others are fields of `Noise` and `Limits`.
+    """
+
+    parted: Bools
+    least: Floats
+    largest: Floats
+    slope: Floats
+    peak: Floats
+    typical: Floats
+
+
 @dataclass(frozen=True)
 class CountPrefixes:
     """Decodes the m prefixes `{x : position of x <= i}` of counts.
@@ -158,20 +173,13 @@ class CountPrefixes:
                 squares[at] = self.decoder.outputs.sums(statistic * h**2)[cuts.group[at]]
         reports = self.decoder.decoder.group_reports(statistic)[cuts.group]
         whole = cuts.accumulate(np.where(cuts.whole, reports, 0.0))
-        parted = cuts.accumulate(np.where(cuts.whole, 0.0, 1.0)) > 0.5
-
-        def parts(state: Floats) -> Floats:
-            # If no group is cut in two, running sums would leave rounding errors instead of 0.
-            return np.where(parted, cuts.accumulate(np.where(cuts.whole, 0.0, state)), 0.0)
+        known = self._envelopes
 
         def amounts(state: Floats) -> Floats:
             # Running sums of numbers >= 0 may end a rounding error below 0.
-            return np.maximum(parts(state), 0.0)
+            return np.maximum(self._parts(known.parted, state), 0.0)
 
-        estimated = whole + parts(total)
-        least = self._envelope(self.least, np.minimum)
-        largest = self._envelope(self.largest, np.maximum)
-        least[-1] = largest[-1] = 1.0  # the whole domain
+        estimated = whole + self._parts(known.parted, total)
         return Sums(
             total=estimated,
             squares=whole + amounts(squares),
@@ -179,16 +187,16 @@ class CountPrefixes:
             noise=Noise(
                 floor=amounts(reports * self.quietest),
                 ceiling=amounts(reports * self.noisiest),
-                slope=self._envelope(self.noisiest - self.quietest, np.maximum),
+                slope=known.slope,
                 reports=amounts(np.where(self.noisiest > 0.0, reports, 0.0)),
                 moment=whole + amounts(reports * (self.noisiest + 1.0)),
-                peak=self._envelope(self.noisiest, np.maximum) + 1.0,
-                typical=amounts(self.typical),
-                deviation=np.maximum(largest, 1.0 - least),
+                peak=known.peak,
+                typical=known.typical,
+                deviation=np.maximum(known.largest, 1.0 - known.least),
             ),
             limits=Limits(
-                least=least,
-                largest=largest,
+                least=known.least,
+                largest=known.largest,
                 bottom=np.where(self.held < 1.0, 0.0, 1.0),
                 top=np.ones_like(estimated),
                 fewest=whole,
@@ -197,6 +205,26 @@ class CountPrefixes:
             typical_sampling=self.held * (1.0 - self.held),
             disclosed=groups.disclosed,
             indicators=True,
+        )
+
+    def _parts(self, parted: Bools, state: Floats) -> Floats:
+        # If no group is cut in two, running sums would leave rounding errors instead of 0.
+        cuts = self.cuts
+        return np.where(parted, cuts.accumulate(np.where(cuts.whole, 0.0, state)), 0.0)
+
+    @cached_property
+    def _envelopes(self) -> _Envelopes:
+        parted = self.cuts.accumulate(np.where(self.cuts.whole, 0.0, 1.0)) > 0.5
+        least = self._envelope(self.least, np.minimum)
+        largest = self._envelope(self.largest, np.maximum)
+        least[-1] = largest[-1] = 1.0  # the whole domain
+        return _Envelopes(
+            parted=parted,
+            least=least,
+            largest=largest,
+            slope=self._envelope(self.noisiest - self.quietest, np.maximum),
+            peak=self._envelope(self.noisiest, np.maximum) + 1.0,
+            typical=np.maximum(self._parts(parted, self.typical), 0.0),
         )
 
     def _decoders(self) -> Iterator[tuple[range, Floats]]:

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import product
+from math import prod
+from typing import Final
 
 import numpy as np
 
@@ -27,6 +29,8 @@ _Places = Sequence[Integers]
 """The places of values along each dimension: arrays that broadcast to one shape."""
 
 _ENDS = (np.minimum, np.maximum)
+_KEPT: Final = 1 << 12
+"""Up to this many values, what is known of each before any report is kept."""
 
 
 @dataclass(frozen=True)
@@ -207,11 +211,18 @@ class L1GeometricDecoder(CountDecoder):
         return low, high
 
     def single_values(self, decoded: Decoded, at: slice | Integers) -> SingleValues:
+        if prod(self._shape) <= _KEPT:
+            moments = self.second_moments(decoded.statistic)[at]
+            return SingleValues(moments, *(column[at] for column in self._of_every))
         if isinstance(at, slice):
             return super().single_values(decoded, at)
         places = np.unravel_index(at, self._shape)
         moments = self.second_moments(decoded.statistic)[at]
         return SingleValues(moments, *self._extremes(places), *self._noise_extremes(places))
+
+    @cached_property
+    def _of_every(self) -> tuple[Floats, ...]:
+        return *self.extremes(), *self.noise_extremes()
 
     def _every(self) -> _Places:
         """Return the places of all values, ready to be broadcast."""
