@@ -32,6 +32,7 @@ from ldpstream.agents.state.listing import WindowInfo
 from ldpstream.agents.web.changes import ChangeJob
 from ldpstream.agents.web.computation import (
     QUEUES,
+    ComputeQueues,
     Job,
     answer_bytes,
     check_cost,
@@ -102,7 +103,8 @@ class SeriesJob:
 async def series(request: web.Request) -> web.Response:
     """Answer a few numbers of one collection over many windows."""
     collection = readable_collection(request)
-    return compressed(request, to_json(await _series(request, collection)))
+    fields = await compute_series(request.app[QUEUES], request.query, collection)
+    return compressed(request, to_json(fields))
 
 
 async def series_list(request: web.Request) -> web.Response:
@@ -118,7 +120,8 @@ async def series_list(request: web.Request) -> web.Response:
         if name not in collections:
             continue
         try:
-            listed.append(await _series(request, readable_collection(request, name)))
+            collection = readable_collection(request, name)
+            listed.append(await compute_series(request.app[QUEUES], request.query, collection))
         except AnswerError as error:
             errors[name] = error
     # What no collection can be asked is wrong in itself.
@@ -130,34 +133,32 @@ async def series_list(request: web.Request) -> web.Response:
     return compressed(request, to_json(fields))
 
 
-async def _series(request: web.Request, collection: WorkerCollection) -> Mapping[str, Any]:
-    config, finals = collection.config, request.app[QUEUES].finals
-    whole, top = _read(request.query, config)
+async def compute_series(
+    queues: ComputeQueues, words: MultiMapping[str], collection: WorkerCollection
+) -> Mapping[str, Any]:
+    """Return a series for these parameters; points that are known are not computed again."""
+    config, finals = collection.config, queues.finals
+    whole, top = _read(words, config)
     query = whole
-    if read_flag(request.query, "headline"):
+    if read_flag(words, "headline"):
         query, top = _headline(query, top, config)
     most = _most_points(query, top, config)
-    last = read_number(request.query, "last", POINTS_LIMIT, POINTS_LIMIT)
+    last = read_number(words, "last", POINTS_LIMIT, POINTS_LIMIT)
     # Of the newest windows there are as many as can be computed, one a point.
-    last = min(last, most) if "points" not in request.query else last
-    number = read_number(
-        request.query,
-        "points",
-        last if "last" in request.query else min(POINTS_DEFAULT, most),
-        POINTS_LIMIT,
-    )
+    last = min(last, most) if "points" not in words else last
+    default = last if "last" in words else min(POINTS_DEFAULT, most)
+    number = read_number(words, "points", default, POINTS_LIMIT)
     _check_points(query, top, number, most, config)
-    queues = request.app[QUEUES]
     published_bytes = await queues.published_bytes(config)
     # The totals of all points are in memory together.
     totals_bytes = 8 * config.spec.mechanism.statistic_size * number
     cost_bytes = totals_bytes + answer_bytes(config.spec, replace(query.options, top=top))
     check_cost(cost_bytes, published_bytes, query.options)
     async with queues.turn(cost_bytes, published_bytes) as compute:
-        windows, groups = _groups(request.query, collection, number, last)
+        windows, groups = _groups(words, collection, number, last)
         if top:
             query = await _with_largest(collection, query, top, [span for span, _ in groups])
-        keys = [_key(collection, query, *group) for group in groups]
+        keys = _keys(collection, query, groups)
         known = [finals.answer(key, lambda: None) for key in keys]
         makes = [
             take_span(collection, span, query.options)
@@ -175,24 +176,24 @@ async def _series(request: web.Request, collection: WorkerCollection) -> Mapping
             finals.answer(key, partial(to_json, point))
         points.append(point)
     fields = series_fields(config, query, points, windows=windows)
-    if not read_flag(request.query, "status"):
+    if not read_flag(words, "status"):
         return fields
-    return {**fields, **await _status(request, collection, whole, points)}
+    return {**fields, **await _status(queues, collection, whole, points)}
 
 
 async def _status(
-    request: web.Request, collection: WorkerCollection, query: SeriesQuery, points: Sequence[Entry]
+    queues: ComputeQueues, collection: WorkerCollection, query: SeriesQuery, points: Sequence[Entry]
 ) -> Mapping[str, Any]:
     """Return what an overview says beside the numbers."""
     windows = kept_windows(collection, last=1)
     newest = [info for info in windows if info.final][-1:]
     oldest = [info for info in windows if not info.final][:1]
     try:
-        change = await _change(request, collection, query, points)
+        change = await _change(queues, collection, query, points)
     except AnswerError:  # As of spans that expire meanwhile: there are numbers all the same.
         change = None
     try:
-        standing = await _standing(request, collection, query, newest)
+        standing = await _standing(queues, collection, query, newest)
     except AnswerError:
         standing = None
     return {
@@ -206,7 +207,7 @@ async def _status(
 
 
 async def _standing(
-    request: web.Request,
+    queues: ComputeQueues,
     collection: WorkerCollection,
     query: SeriesQuery,
     newest: Sequence[WindowInfo],
@@ -219,7 +220,7 @@ async def _standing(
         return None
     options = replace(query.options, top=0, areas=True)
     spans = [(info.start_ms, info.end_ms) for info in newest]
-    document = await _computed(request, collection, options, spans, lambda job: job)
+    document = await _computed(queues, collection, options, spans, lambda job: job)
     if document["withheld"]:
         return None
     entries = document["areas"]["entries"]
@@ -229,16 +230,17 @@ async def _standing(
 
 
 async def _change(
-    request: web.Request, collection: WorkerCollection, query: SeriesQuery, points: Sequence[Entry]
+    queues: ComputeQueues, collection: WorkerCollection, query: SeriesQuery, points: Sequence[Entry]
 ) -> Any:
     """Return the change from the final point before it to the newest; None if there are no two."""
-    spans = [
+    spans = (
         (parse_time(point["start"]), parse_time(point["end"]))
-        for point in points
+        for point in reversed(points)
         if point["final"] and not point["withheld"]
-    ]
-    before = [span for span in spans if span[1] <= spans[-1][0]]
-    if not before:
+    )
+    newest = next(spans, None)
+    before = next((span for span in spans if newest and span[1] <= newest[0]), None)
+    if newest is None or before is None:
         return None
     config = collection.config
     about = config.attributes.get(query.options.attribute or "", config)
@@ -248,18 +250,18 @@ async def _change(
     def change(then: Job, now: Job) -> ChangeJob:
         return ChangeJob(before=then, after=now, options=ChangeOptions(estimate=options))
 
-    return await _computed(request, collection, options, (before[-1], spans[-1]), change)
+    return await _computed(queues, collection, options, (before, newest), change)
 
 
 async def _computed(
-    request: web.Request,
+    queues: ComputeQueues,
     collection: WorkerCollection,
     options: EstimateOptions,
     spans: Sequence[tuple[int, int]],
     join: Callable[..., Work],
 ) -> Any:
     """Return what a job says that is made of those of spans, in one turn."""
-    config, queues = collection.config, request.app[QUEUES]
+    config = collection.config
     published_bytes = await queues.published_bytes(config)
     cost_bytes = len(spans) * answer_bytes(config.spec, options)
     check_cost(cost_bytes, published_bytes, options)
@@ -431,12 +433,15 @@ async def _with_largest(
     return query
 
 
-def _key(collection: WorkerCollection, query: SeriesQuery, span: tuple[int, int], n: int) -> str:
-    """Return the key of a point; epoch and n tell states apart if the collection is counted again.
+def _keys(
+    collection: WorkerCollection, query: SeriesQuery, groups: Sequence[tuple[tuple[int, int], int]]
+) -> list[str]:
+    """Return the keys of points; epoch and n tell states apart if the collection is counted again.
 
     Whoever loads a partition's state draws a random epoch (`ldpstream.agents.state.records`).
     """
     config, head = collection.config, collection.replicas[0].head
     epoch = None if head is None else head.epoch
-    settings = config.name, config.spec.fingerprint, config.window.identity, query, span, n, epoch
-    return hashlib.blake2b(repr(settings).encode(), digest_size=16).hexdigest()
+    settings = config.name, config.spec.fingerprint, config.window.identity, query, epoch
+    shared = hashlib.blake2b(repr(settings).encode(), digest_size=16).hexdigest()
+    return [f"{shared} {start_ms} {end_ms} {n}" for (start_ms, end_ms), n in groups]

@@ -16,6 +16,7 @@ from ldpstream.agents.engine.process import HttpUnavailableError
 from ldpstream.agents.web.addresses import Network, is_loopback
 from ldpstream.agents.web.app import build_http
 from ldpstream.agents.web.connection_limits import Bounds
+from ldpstream.agents.web.home_points import run_home_points
 from ldpstream.agents.web.listener import listen
 from ldpstream.agents.web.requests import Access, TokenError
 
@@ -59,14 +60,12 @@ async def serve(
         per_peer=PEER_CONNECTIONS_LIMIT,
         trusted_proxies=tuple(trusted_proxies),
     )
+    app = build_http(
+        pipeline, metrics=metrics, access=access, shards=shards, frame_ancestors=frame_ancestors
+    )
+    app.cleanup_ctx.append(run_home_points)
     async with listen(
-        build_http(
-            pipeline,
-            metrics=metrics,
-            access=access,
-            shards=shards,
-            frame_ancestors=frame_ancestors,
-        ),
+        app,
         address=f"{host}:{port}",
         bounds=bounds,
         tls=None if certificate is None else server_tls(*certificate),

@@ -9,6 +9,7 @@ import pytest
 from playwright.async_api import Page, Route, expect
 
 from ldpstream.agents.web import serve
+from ldpstream.agents.web.home_points import HOME_QUERY
 from tests.browser.looking import ask, drawn, open_view, rows
 from tests.browser.showing import MAKE, TABLES, report
 from tests.stream.serving import (
@@ -168,6 +169,8 @@ async def test_ten_collections_load_in_few_bytes_and_requests(page: Page) -> Non
         await expect(page.locator("#live")).to_have_text("Live")
         # On a slow machine it has asked for the same again meanwhile.
         assert len(set(requests.values())) <= HOME_REQUESTS, requests
+        # What the worker computes when windows close.
+        assert f"{url}/api/series?{HOME_QUERY}" in requests.values()
         # Where it has asked for the same before, the worker only confirms it.
         assert 1_000 < sum(sizes.values()) <= HOME_BYTES, sizes
         # However fast reports come.

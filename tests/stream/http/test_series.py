@@ -1,5 +1,6 @@
 """`GET .../series`: many windows in one answer, on real replicas without a broker."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -7,7 +8,7 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from ldpstream.agents.document import series as computing
 from ldpstream.agents.document.series import Series, SeriesList
-from ldpstream.agents.web import build_http
+from ldpstream.agents.web import build_http, home_points
 from ldpstream.agents.web.description import describe_status
 from ldpstream.agents.web.estimates import kept_windows
 from ldpstream.mechanisms.base.times import format_time
@@ -131,6 +132,54 @@ async def test_finals_are_computed_once(client: Client, monkeypatch: pytest.Monk
     monkeypatch.setattr(computing.SeriesQuery, "point", counted)
     assert await ask(client, PATH) == first
     assert computed == [minute(number) for number in range(WINDOWS - 5, WINDOWS)]
+
+
+async def test_the_home_page_finds_the_points_of_finals_computed(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once after each window that closes; the rest of the answer is the same."""
+    made, another = list[str](), asyncio.Event()
+    compute = home_points.compute_home_points
+
+    async def compute_noted(queues: Any, collection: Any) -> None:
+        await compute(queues, collection)
+        made.append(collection.config.name)
+        another.set()
+
+    async def until_made(number: int) -> None:
+        async with asyncio.timeout(60):
+            while len(made) < number:
+                another.clear()
+                await another.wait()
+
+    # A shorter wait, and counted.
+    monkeypatch.setattr(home_points, "_WAIT_SECONDS", 0.01)
+    monkeypatch.setattr(home_points, "compute_home_points", compute_noted)
+    path = f"/api/series?{home_points.HOME_QUERY}"
+    async with TestClient(TestServer(build_http(pipeline))) as client:
+        alone = await ask(client, path)
+    app = build_http(pipeline)
+    app.cleanup_ctx.append(home_points.run_home_points)
+    async with TestClient(TestServer(app)) as client:
+        await until_made(4)
+        point, computed = computing.SeriesQuery.point, set[tuple[str, int]]()
+
+        def count_point(query: Any, config: Any, *arguments: Any, **keywords: Any) -> Any:
+            computed.add((config.name, keywords["window"][0]))
+            return point(query, config, *arguments, **keywords)
+
+        with monkeypatch.context() as counting:
+            counting.setattr(computing.SeriesQuery, "point", count_point)
+            assert await ask(client, path) == alone
+        newest = range(WINDOWS - 5, WINDOWS)
+        shown = {one for one in computed if one[0] != "few"}  # Which is withheld, and not kept.
+        assert shown == {
+            (name, minute(at)) for name in ("modes", "ages", "records") for at in newest
+        }
+        modes = pipeline.collections["modes"]
+        modes.close(minute(WINDOWS - 4))
+        await until_made(5)
+        assert made == ["modes", "few", "ages", "records", "modes"]
 
 
 async def test_a_collection_that_is_counted_again_is_computed_again(
