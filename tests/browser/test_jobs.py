@@ -17,7 +17,7 @@ walk than the day before, and visits to two of twelve districts grew.
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pytest
@@ -82,6 +82,8 @@ def show_week() -> Pipeline:
     modes, visits, doors, wards = served.collections.values()
     rng = np.random.default_rng(11)
     districts = np.array([[1 + 4 * (at // 4), 1 + 4 * (at % 4)] for at in range(12)])
+    before_ms = END_MS - (HOURS + 1) * HOUR_MS
+    visits.report(0, districts.tolist(), times_ms=[before_ms] * 12)
     for hour in range(HOURS):
         time_ms = END_MS + (hour - HOURS) * HOUR_MS
         last = hour >= HOURS - 24
@@ -111,39 +113,41 @@ async def url() -> AsyncIterator[str]:
         yield started
 
 
-class Clicks:
-    """Counts what a reader does: clicks, choices in lists, and keys."""
-
-    def __init__(self, page: Page) -> None:
-        """Begin where the address of the worker leads."""
-        self.page, self.count = page, 0
-
-    async def click(self, selector: str) -> None:
-        """Click."""
-        await self.page.locator(selector).click()
-        self.count += 1
-
-    async def choose(self, selector: str, value: str) -> None:
-        """Choose from a list, which is open and chosen from in one movement."""
-        await self.page.locator(f"{selector} option[value='{value}']").wait_for(state="attached")
-        await self.page.select_option(selector, value)
-        self.count += 1
-
-    async def press(self, key: str) -> None:
-        """Press a key."""
-        await self.page.keyboard.press(key)
-        self.count += 1
+_COUNT: Final = """() => {
+  window.clicks = 0;
+  const count = ({type, target, isTrusted}) => {
+    window.clicks += type === "click" ? isTrusted : target.matches("select");
+  };
+  for (const type of ["click", "change"]) addEventListener(type, count, true);
+}"""
+"""Counts in the browser: clicks, whatever makes them, and choices in lists, each once."""
 
 
-@pytest_asyncio.fixture(loop_scope="session")
-async def clicks(page: Page, url: str) -> AsyncIterator[Clicks]:
-    """Open the page of the worker, and allow three clicks."""
+async def count_clicks(page: Page) -> int:
+    """Return how many clicks and choices the page has seen since it was opened."""
+    return int(await page.evaluate("window.clicks"))
+
+
+async def choose(page: Page, selector: str, value: str) -> None:
+    """Choose from a list, which is open and chosen from in one movement."""
+    await page.locator(f"{selector} option[value='{value}']").wait_for(state="attached")
+    await page.select_option(selector, value)
+
+
+async def open_home(page: Page, url: str) -> None:
+    """Open the home page of the worker, and count from there."""
     await page.goto("about:blank")
     await page.goto(url)
     await expect(page.locator("#overview-rows tbody tr")).to_have_count(len(TABLES))
-    made = Clicks(page)
-    yield made
-    assert 0 <= made.count <= 3
+    await page.evaluate(_COUNT)
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def home(page: Page, url: str) -> AsyncIterator[Page]:
+    """Give the home page, and allow three clicks."""
+    await open_home(page, url)
+    yield page
+    assert await count_clicks(page) <= 3
 
 
 def collection(name: str) -> str:
@@ -164,24 +168,22 @@ async def judged(url: str, name: str, **query: Any) -> dict[str, Any]:
     return answer
 
 
-async def test_what_is_it_now(page: Page, url: str, clicks: Clicks) -> None:
+async def test_what_is_it_now(home: Page, url: str) -> None:
     document = await ask(url, "modes/estimate", top=1)
     (first,) = document["distribution"]
-    row = page.locator("#overview-rows tbody tr").filter(has_text="modes")
+    row = home.locator("#overview-rows tbody tr").filter(has_text="modes")
     await expect(row).to_contain_text(f"{first['value']} has {100 * first['share']:.1f}%")
-    assert clicks.count == 0
+    assert await count_clicks(home) == 0
 
 
-async def test_what_changed_since_yesterday_and_is_it_real(
-    page: Page, url: str, clicks: Clicks
-) -> None:
+async def test_what_changed_since_yesterday_and_is_it_real(home: Page, url: str) -> None:
     """4.5 points more walk: told of the days, and of no two hours."""
-    await clicks.click(collection("modes"))
-    await clicks.choose("#window", "day")
-    await clicks.choose("#compare", "yesterday")
-    panel = page.locator("#compared")
-    await expect(page.locator("#compared-rows tbody tr")).to_have_count(2)
-    shown = {row[0]: row[-1] for row in await rows(page, "#compared-rows")}
+    await home.click(collection("modes"))
+    await choose(home, "#window", "day")
+    await choose(home, "#compare", "yesterday")
+    panel = home.locator("#compared")
+    await expect(home.locator("#compared-rows tbody tr")).to_have_count(2)
+    shown = {row[0]: row[-1] for row in await rows(home, "#compared-rows")}
     answer = await judged(url, "modes", top="all")
     told = {one["value"]: one for one in answer["values"] if one["told"]}
     assert shown.keys() == told.keys() == {"walk", "car"}
@@ -191,10 +193,18 @@ async def test_what_changed_since_yesterday_and_is_it_real(
     assert (shown["walk"], shown["car"]) == (walk["change"], car["change"])
     await expect(panel).to_contain_text("2 of 4 changed since Thu, Nov 19")
     await expect(panel).to_contain_text("No difference is shown for the other 2.")
-    # What is assumed is said, and whoever knows more of the devices says it.
-    await expect(page.locator("#devices option:checked")).to_have_text(
+    # What is assumed is said.
+    await expect(home.locator("#devices option:checked")).to_have_text(
         "devices in both, fresh noise"
     )
+    assert await count_clicks(home) == 3
+
+
+async def test_who_knows_more_of_the_devices_says_it(page: Page, url: str) -> None:
+    await page.goto("about:blank")
+    await page.goto(f"{url}/#collection=modes&window=day&compare=yesterday")
+    panel = page.locator("#compared")
+    await expect(panel).to_contain_text("2 of 4 changed since Thu, Nov 19")
     await page.select_option("#devices", "different")
     await expect(panel).to_contain_text("all reports of both spans come from different ones")
     narrower = await judged(url, "modes", top="all", devices="different")
@@ -203,113 +213,122 @@ async def test_what_changed_since_yesterday_and_is_it_real(
     assert "devices=different" in page.url
 
 
-async def test_no_hour_alone_tells_what_a_day_does(page: Page, clicks: Clicks) -> None:
-    await clicks.click(collection("modes"))
-    await clicks.choose("#compare", "yesterday")
-    await expect(page.locator("#compared-sum")).to_contain_text("no difference is shown for any")
+async def test_no_hour_alone_tells_what_a_day_does(home: Page) -> None:
+    await home.click(collection("modes"))
+    await choose(home, "#compare", "yesterday")
+    await expect(home.locator("#compared-sum")).to_contain_text("no difference is shown for any")
     # The same hour a week before has expired or never was: said, not guessed.
-    await clicks.choose("#compare", "week-before")
-    await expect(page.locator("#compared-sum")).to_contain_text("Nothing is compared: ")
+    await choose(home, "#compare", "week-before")
+    await expect(home.locator("#compared-sum")).to_contain_text("Nothing is compared: ")
 
 
-async def test_which_district_grew(page: Page, url: str, clicks: Clicks) -> None:
-    await clicks.click(collection("visits"))
-    await clicks.choose("#window", "day")
-    await clicks.choose("#compare", "yesterday")
+async def test_the_same_hour_of_yesterday_and_of_the_same_weekday(home: Page) -> None:
+    await home.click(collection("visits"))
+    for compare, day in (("yesterday", "Thu, Nov 19"), ("week-before", "Fri, Nov 13")):
+        await choose(home, "#compare", compare)
+        await expect(home.locator("#compared-sum")).to_contain_text(f"Since {day}, 23:00")
+    assert await count_clicks(home) == 3
+
+
+async def test_which_district_grew(home: Page, url: str) -> None:
+    await home.click(collection("visits"))
+    await choose(home, "#window", "day")
+    await choose(home, "#compare", "yesterday")
     names = " and ".join(f"Block {block}" for block in GROWN)
-    await expect(page.locator("#map-sum")).to_have_text(
+    await expect(home.locator("#map-sum")).to_have_text(
         f"{names} rose; no difference is shown for the other 10."
     )
     answer = await judged(url, "visits", top="all", blocks="true")
     assert [one["block"] for one in answer["blocks"] if one["told"]] == list(GROWN)
-    assert await page.input_value("#measure") == "change"
-    await expect(page.locator("#hatch-key")).to_contain_text("no difference shown")
-    await page.focus("#map-frame")
-    await page.keyboard.press("ArrowDown")
-    await expect(page.locator("#tip")).to_contain_text("no difference shown")
+    assert await home.input_value("#measure") == "change"
+    await expect(home.locator("#hatch-key")).to_contain_text("no difference shown")
+    await home.focus("#map-frame")
+    await home.keyboard.press("ArrowDown")
+    await expect(home.locator("#tip")).to_contain_text("no difference shown")
 
 
-async def test_is_anything_stuck_or_withheld(page: Page, clicks: Clicks) -> None:
-    said = page.locator("#overview-sum")
+async def test_is_anything_stuck_or_withheld(home: Page) -> None:
+    said = home.locator("#overview-sum")
     await expect(said).to_contain_text("doors waits for a partition")
     await expect(said).to_contain_text("wards is withheld")
-    await clicks.click("#overview-rows tbody tr:has-text('doors') a[href*=health]")
-    await expect(page.locator("#health-sum")).to_contain_text(
+    await home.click("#overview-rows tbody tr:has-text('doors') a[href*=health]")
+    await expect(home.locator("#health-sum")).to_contain_text(
         "doors waits for partition 1 (of 2), which"
     )
-    await expect(page.locator("#by-hand")).to_contain_text("ldpstream close")
+    await expect(home.locator("#by-hand")).to_contain_text("ldpstream close")
 
 
-async def test_a_number_for_a_report(page: Page, url: str, clicks: Clicks) -> None:
-    await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    await clicks.click(collection("modes"))
-    async with page.expect_download() as saving:
-        await clicks.click("#save-csv")
+async def test_a_number_for_a_report(home: Page, url: str) -> None:
+    await home.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    await home.click(collection("modes"))
+    async with home.expect_download() as saving:
+        await home.click("#save-csv")
     text = await asyncio.to_thread(Path(await (await saving.value).path()).read_text)
     assert text.startswith("collection,start,end,n")
-    await clicks.click("#copy-curl")
-    await expect(page.locator("#copied")).to_have_text("Copied")
-    copied: str = await page.evaluate("navigator.clipboard.readText()")
+    await home.click("#copy-curl")
+    await expect(home.locator("#copied")).to_have_text("Copied")
+    copied: str = await home.evaluate("navigator.clipboard.readText()")
     assert copied.startswith(f"curl '{url}/api/collections/modes/estimate?start=")
 
 
-async def test_how_much_privacy_a_year(page: Page, clicks: Clicks) -> None:
-    await clicks.click("#overview-rows tbody tr:has-text('modes') a[href*=privacy]")
-    await expect(page.locator("#spent")).to_contain_text("365 days: 8,760 windows732")
+async def test_how_much_privacy_a_year(home: Page) -> None:
+    await home.click("#overview-rows tbody tr:has-text('modes') a[href*=privacy]")
+    await expect(home.locator("#spent")).to_contain_text("365 days: 8,760 windows732")
 
 
-async def test_an_old_day(page: Page, clicks: Clicks) -> None:
-    await clicks.click(collection("modes"))
-    await clicks.choose("#window", "day")
-    await expect(page.locator("#n")).to_have_text("12,000")
-    await clicks.click("#older")
-    await expect(page.locator("#state-words")).to_contain_text("Nov 19")
-    await expect(page.locator("#n")).to_have_text("12,000")
+async def test_an_old_day(home: Page) -> None:
+    await home.click(collection("modes"))
+    await choose(home, "#window", "day")
+    await expect(home.locator("#n")).to_have_text("12,000")
+    await home.click("#older")
+    await expect(home.locator("#state-words")).to_contain_text("Nov 19")
+    await expect(home.locator("#n")).to_have_text("12,000")
 
 
-async def test_lines_reach_over_the_whole_week(page: Page, url: str, clicks: Clicks) -> None:
-    await clicks.click(collection("modes"))
-    await clicks.click("#tab-time")
-    await expect(page.locator("#window-rows tbody tr")).to_have_count(24)
-    await clicks.click("#spans [data-last=week]")
+async def test_lines_reach_over_the_whole_week(home: Page, url: str) -> None:
+    await home.click(collection("modes"))
+    await home.click("#tab-time")
+    await expect(home.locator("#window-rows tbody tr")).to_have_count(24)
+    await home.click("#spans [data-last=week]")
     answer = await ask(url, "modes/series", published="true", top=0, value="walk")
     assert answer["windows_a_point"] == 2
     # Each pair of hours is a point.
-    await expect(page.locator("#window-rows tbody tr")).to_have_count(HOURS // 2)
-    await expect(page.locator("#time-bounds")).to_contain_text("Each point adds up to 2 windows.")
-    shown = {row[0]: row for row in await rows(page, "#window-rows")}
+    await expect(home.locator("#window-rows tbody tr")).to_have_count(HOURS // 2)
+    await expect(home.locator("#time-bounds")).to_contain_text("Each point adds up to 2 windows.")
+    shown = {row[0]: row for row in await rows(home, "#window-rows")}
     first = answer["lines"][0]
-    walk = (await page.locator("#window-rows thead th").all_text_contents()).index("walk")
+    walk = (await home.locator("#window-rows thead th").all_text_contents()).index("walk")
     oldest = shown["Sat, Nov 14, 00:00 – 02:00"]
     assert oldest[walk] == pytest.approx(first["estimate"][0], abs=1e-6)
     # A point opens as the span that it stands for.
-    await page.focus("#time-charts")
-    await page.keyboard.press("Home")
-    await expect(page.locator("#tip")).to_contain_text("2 windows together")
-    await page.keyboard.press("Enter")
-    await expect(page.locator("#n")).to_have_text("1,000")
+    await home.focus("#time-charts")
+    await home.keyboard.press("Home")
+    await expect(home.locator("#tip")).to_contain_text("2 windows together")
+    await home.keyboard.press("Enter")
+    await expect(home.locator("#n")).to_have_text("1,000")
 
 
-async def test_a_phone_leads_to_health_and_privacy_in_two_clicks(
-    page: Page, clicks: Clicks
-) -> None:
-    await page.set_viewport_size({"width": 390, "height": 844})
-    for name, view, place, text in (
+@pytest.mark.parametrize(
+    ("name", "view", "place", "text"),
+    [
         ("doors", "health", "#health-sum", "doors waits for partition 1 (of 2), which"),
         ("modes", "privacy", "#spent", "365 days: 8,760 windows732"),
-    ):
-        clicks.count = 0
-        await clicks.click(collection(name))
-        await clicks.click(f"#tab-{view}")
-        await expect(page.locator(place)).to_contain_text(text)
-        await page.click("#all")
+    ],
+)
+async def test_a_phone_leads_to_health_and_privacy_in_two_clicks(
+    page: Page, url: str, name: str, view: str, place: str, text: str
+) -> None:
+    await page.set_viewport_size({"width": 390, "height": 844})
+    await open_home(page, url)
+    await page.click(collection(name))
+    await page.click(f"#tab-{view}")
+    await expect(page.locator(place)).to_contain_text(text)
+    assert await count_clicks(page) == 2
 
 
 async def test_what_changed_is_found_on_a_phone_and_by_keys_alone(page: Page, url: str) -> None:
     await page.set_viewport_size({"width": 390, "height": 844})
-    await page.goto("about:blank")
-    await page.goto(url)
-    await expect(page.locator("#overview-rows tbody tr")).to_have_count(len(TABLES))
+    await open_home(page, url)
     await tab_to(page, "document.activeElement.textContent", "modes")
     await page.keyboard.press("Enter")
     await expect(page.locator("#n")).to_have_text("500")
@@ -322,17 +341,16 @@ async def test_what_changed_is_found_on_a_phone_and_by_keys_alone(page: Page, ur
     assert {row[0] for row in await rows(page, "#compared-rows")} == {"walk", "car"}
 
 
-async def test_a_day_is_dragged_out_of_the_week(page: Page, clicks: Clicks) -> None:
+async def test_a_day_is_dragged_out_of_the_week(home: Page) -> None:
     """The strip of a week has more than 48 windows: its bars are pairs of hours."""
-    await clicks.click(collection("modes"))
-    await clicks.choose("#window", "week")
-    bars = page.locator("#strip span")
+    await home.click(collection("modes"))
+    await choose(home, "#window", "week")
+    bars = home.locator("#strip span")
     await expect(bars).to_have_count(HOURS // 2)
-    await expect(page.locator("#strip .shown")).to_have_count(HOURS // 2)
+    await expect(home.locator("#strip .shown")).to_have_count(HOURS // 2)
     await bars.nth(0).hover()
-    await page.mouse.down()
+    await home.mouse.down()
     await bars.nth(11).hover()
-    await page.mouse.up()
-    clicks.count += 1
-    await expect(page.locator("#n")).to_have_text("12,000")
-    assert await page.input_value("#window") == "2026-11-14T00:00:00Z/2026-11-15T00:00:00Z"
+    await home.mouse.up()
+    await expect(home.locator("#n")).to_have_text("12,000")
+    assert await home.input_value("#window") == "2026-11-14T00:00:00Z/2026-11-15T00:00:00Z"
