@@ -7,15 +7,6 @@ from tests.stream.batches import NOW_MS, WINDOW
 from tests.stream.harness import Cluster, frame, make_context, make_spec
 
 
-def test_one_bad_report_in_a_frame_rejects_that_report():
-    cluster = Cluster(make_context(WINDOW), now_ms=NOW_MS)
-    cluster.produce(0, frame((NOW_MS, 0), (NOW_MS, 1), (NOW_MS, 7)))
-    cluster.step()
-    assert (cluster.head().n, cluster.head().rejected) == (2, {"range": 1})
-    (copy,) = cluster.copies
-    assert copy.value == frame((NOW_MS, 7))
-
-
 def test_a_message_with_one_fate_is_copied_unchanged():
     cluster = Cluster(make_context(WINDOW), now_ms=NOW_MS)
     message = frame((NOW_MS + 100, 0), (NOW_MS + 200, 1))

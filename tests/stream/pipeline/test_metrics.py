@@ -107,16 +107,6 @@ def test_counters_start_at_zero_and_advance_by_what_heads_won(metrics: Metrics) 
     assert value(samples, "ldpstream_reports_total", collection="rides", result="counted") == 0
 
 
-def test_flushes_are_measured_in_seconds(metrics: Metrics) -> None:
-    metrics.flush_seconds.labels("city").observe(0.03)
-    metrics.flush_seconds.labels("city").observe(0.2)
-    samples = scrape(metrics)
-    assert value(samples, "ldpstream_flush_seconds_count", collection="city") == 2
-    assert value(samples, "ldpstream_flush_seconds_sum", collection="city") == pytest.approx(0.23)
-    bucket = "ldpstream_flush_seconds_bucket"
-    assert value(samples, bucket, collection="city", le="0.05") == 1
-
-
 def test_partitions_show_lag_watermark_and_state(pipeline: Pipeline, metrics: Metrics) -> None:
     city = pipeline.collections["city"]
     assert "ldpstream_watermark_seconds" not in {name for name, _ in scrape(metrics)}

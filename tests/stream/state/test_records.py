@@ -87,14 +87,6 @@ def test_keys_of_another_state_are_ignored(other: object):
     assert decode_key(PREFIX, key) is None
 
 
-def test_keys_of_another_version_are_refused_by_name():
-    key = encode_key(PREFIX, Key(HEAD, 1, 1))
-    with pytest.raises(RecordError, match="version 9: this release reads version 1"):
-        decode_key(PREFIX, b"\x09" + key[1:])
-    with pytest.raises(RecordError, match="version none"):
-        decode_key(PREFIX, b"")
-
-
 @pytest.mark.parametrize("cut", [1, 5, 28])
 def test_malformed_keys_are_refused(cut: int):
     with pytest.raises(RecordError, match="malformed key"):
@@ -116,9 +108,10 @@ def test_keys_of_an_unknown_kind_are_refused():
         (lambda data: decode_chunk(data, 3), encode_chunk(np.arange(3))),
         (decode_totals, encode_totals(Totals(1, 2, 3))),
         (decode_final, encode_final(b"content")),
+        (lambda data: decode_key(PREFIX, data), encode_key(PREFIX, Key(HEAD, 1, 1))),
     ],
 )
-def test_values_of_another_version_are_refused_by_name(
+def test_records_of_another_version_are_refused_by_name(
     read: Callable[[bytes], object], value: bytes
 ):
     read(value)
@@ -197,8 +190,3 @@ def test_totals_are_read_as_written(n: int, late: int, total: int):
     assert decode_totals(value) == Totals(n, late, total)
     with pytest.raises(RecordError, match="pane total has the wrong length"):
         decode_totals(value + b"\0")
-
-
-def test_finals_are_read_as_written():
-    assert decode_final(encode_final(b"")) == b""
-    assert decode_final(encode_final(b"any content")) == b"any content"

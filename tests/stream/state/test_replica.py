@@ -122,12 +122,6 @@ def test_panes_that_do_not_add_up_to_the_head_are_an_error_by_name():
         read(replica, *records)
 
 
-def test_records_of_another_version_are_refused_by_name():
-    replica = Replica(CONTEXT, 0)
-    with pytest.raises(RecordError, match="format version 3: this release reads version 1"):
-        read(replica, (b"\x03 anything", b"value"))
-
-
 def test_memory_keeps_no_values_of_dead_records():
     replica = Replica(CONTEXT, 0)
     end = 0

@@ -1,13 +1,12 @@
 """Queries: totals of any span of whole panes, over all partitions, and the list of windows."""
 
-import numpy as np
 import pytest
 
 from ldpstream.agents.state.listing import WindowInfo, windows
 from ldpstream.agents.state.view import totals
 from ldpstream.agents.state.windows import WindowSpec
 from tests.replicas import stored_final
-from tests.stream.harness import Cluster, frame, make_context, make_spec
+from tests.stream.harness import Cluster, frame, make_context
 
 WINDOW = WindowSpec(size_ms=20, hop_ms=10, idle_ms=None)
 
@@ -59,16 +58,3 @@ def test_unread_replicas_list_no_windows():
     context = make_context(WINDOW)
     assert windows(context, []) == []
     assert windows(context, Cluster(context).replicas) == []
-
-
-def test_chunks_of_a_long_statistic_find_their_place():
-    spec = make_spec(size=300)
-    context = make_context(WINDOW, spec=spec, chunk=7)
-    cluster = Cluster(context, now_ms=1_000_000)
-    rng = np.random.default_rng(5)
-    symbols = rng.integers(0, spec.mechanism.outputs, 500)
-    for part in np.split(symbols, 5):
-        cluster.produce(0, frame(*((3, int(symbol)) for symbol in part), spec=spec))
-        cluster.step()
-    want = np.bincount(symbols, minlength=spec.mechanism.statistic_size)
-    assert np.array_equal(totals(context, cluster.replicas, 0, 10).statistic, want)
