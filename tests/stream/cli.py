@@ -1,8 +1,10 @@
 """Running commands in tests: in this process, or as processes of their own."""
 
+import json
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from click.testing import CliRunner, Result
 
@@ -50,6 +52,14 @@ def invoke(*arguments: str, stdin: str | bytes = "") -> Result:
     """Run a command in this process."""
     with logging_restored():
         return CliRunner().invoke(main, list(arguments), input=stdin)
+
+
+def certified(file: str, *options: str) -> list[dict[str, Any]]:
+    """Return what `certify` prints of each collection of a file, whether it passes or not."""
+    printed: list[dict[str, Any]] = json.loads(invoke("certify", "-c", file, *options).stdout)[
+        "collections"
+    ]
+    return printed
 
 
 def begin(*arguments: str) -> Forked:

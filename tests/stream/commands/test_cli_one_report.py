@@ -9,7 +9,7 @@ import pytest
 from ldpstream.agents.cli.send import Chunk, frames
 from ldpstream.agents.config import load_config
 from ldpstream.agents.device import Framer
-from tests.stream.cli import configured, invoke, refused
+from tests.stream.cli import certified, configured, invoke, refused
 
 TABLE = """
 [collection.modes]
@@ -44,7 +44,7 @@ def test_commands_without_tokens_are_refused(file: str, arguments: list[str], in
 
 
 def test_the_certificate_and_the_device_document_state_one_report(file: str):
-    (one,) = json.loads(invoke("certify", "-c", file).stdout)["collections"]
+    (one,) = certified(file)
     assert "a token: which reports of one window are one device's" in one["disclosed"]
     document = json.loads(invoke("spec", "-c", file, "modes").stdout)
     rule = json.loads(document["canonical"])["one_report"]

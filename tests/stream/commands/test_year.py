@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ldpstream.agents.config.privacy import central
-from tests.stream.cli import configured, configured_modes, invoke
+from tests.stream.cli import certified, configured, configured_modes, invoke
 
 MODES = """
 [collection.modes]
@@ -23,9 +23,7 @@ LEDGER, WITHOUT, DOCUMENTS, PUBLIC = range(4)
 
 
 def year_of(folder: Path, keys: str = "") -> dict[str, Any]:
-    (one,) = json.loads(invoke("certify", "-c", configured(folder, MODES + keys)).stdout)[
-        "collections"
-    ]
+    (one,) = certified(configured(folder, MODES + keys))
     year: dict[str, Any] = one["year"]
     return year
 
@@ -85,7 +83,7 @@ def test_a_block_without_minimum_block_hides_no_report(tmp_path: Path) -> None:
         "randomized-response", "block-hadamard"
     )
     config = configured(tmp_path, blocks + OFF)
-    (one,) = json.loads(invoke("certify", "-c", config).stdout)["collections"]
+    (one,) = certified(config)
     said = one["year"]["readers"][DOCUMENTS]["said"]
     assert "since documents may be about single reports: minimum_block is off" in said
     assert one["year"]["unprotected"] == one["unprotected"]
@@ -144,7 +142,7 @@ def test_a_year_is_printed_alone(tmp_path: Path) -> None:
 def test_beliefs_are_also_of_the_two_values_that_are_hidden_least(tmp_path: Path) -> None:
     """Neighbours alone would look 1.35 times apart where both ends differ by e^4.5."""
     ages = '[collection.ages]\nmechanism = "l1-geometric"\nepsilon = 0.3\ndomain = { size = 16 }\n'
-    (one,) = json.loads(invoke("certify", "-c", configured(tmp_path, ages)).stdout)["collections"]
+    (one,) = certified(configured(tmp_path, ages))
     near, far = one["odds"]
     assert (near["factor"], far["factor"]) == ("1.34986", one["largest_factor"])
     assert far["budget"] == pytest.approx(4.5)

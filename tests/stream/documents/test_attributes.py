@@ -20,7 +20,7 @@ from ldpstream.mechanisms import ValueOutsideDomainError
 from tests.replicas import final_document
 from tests.seeded import SeededEntropy
 from tests.stream.asking import ask, post
-from tests.stream.cli import configured, invoke, refused
+from tests.stream.cli import certified, configured, invoke, refused
 from tests.stream.harness import make_context
 from tests.stream.serving import MINUTE_MS, START_MS, serve_collections
 
@@ -205,7 +205,7 @@ def test_value_lines_have_a_column_for_each_attribute_by_name(tmp_path: Path) ->
     assert yes.se is not None
     assert abs(yes.share - 0.75) < 7 * yes.se
     assert (document.of, document.attribute) == (2000, "answer")
-    shown = json.loads(invoke("certify", "-c", file, "survey").output)["collections"][0]
+    shown = certified(file, "survey")[0]
     assert shown["pass"]
     assert set(shown["attributes"]) == {"age", "answer", "home"}
 

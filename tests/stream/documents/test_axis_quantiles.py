@@ -12,6 +12,7 @@ from ldpstream.agents.document.model import EstimateDocument
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.agents.web.estimates import one_axis
 from ldpstream.mechanisms.base.errors import QueryError
+from tests.exact.enumeration import accumulated
 from tests.seeded import SeededEntropy
 
 MECHANISMS: dict[str, dict[str, Any]] = {
@@ -37,8 +38,7 @@ def document_of(keys: dict[str, Any], values: np.ndarray, n: int = N) -> Estimat
     mechanism, entropy = collection.spec.mechanism, SeededEntropy(3)
     if collection.spec.domain.estimated is not collection.spec.domain:
         values = values * 4 + 1
-    statistic = mechanism.empty()
-    mechanism.accumulate(statistic, mechanism.privatize(values[:n], entropy=entropy))
+    statistic = accumulated(mechanism, mechanism.privatize(values[:n], entropy=entropy))
     totals = WindowTotals(0, 3_600_000, statistic, n, late=0, rejected=0)
     return build_document(collection, totals, window=None, final=True)
 

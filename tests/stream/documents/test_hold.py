@@ -18,8 +18,8 @@ from ldpstream.agents.config.query.capabilities import read_options
 from ldpstream.agents.document.build import build_document
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.mechanisms.ledger import Ledger
-from tests.seeded import SeededEntropy
-from tests.stream.cli import configured, configured_modes, invoke, refused
+from tests.exact.enumeration import counted
+from tests.stream.cli import certified, configured, configured_modes, invoke, refused
 
 DAY_MS = 86_400_000
 MODES = """
@@ -41,8 +41,7 @@ def bounds(config: CollectionConfig, *, days: int, n: int = 4_000, **asked: str)
     """Return value, se, low and high of each share in a document of n reports."""
     values = np.repeat(np.arange(3), [n // 2, n // 4, n // 4])
     mechanism = config.spec.mechanism
-    statistic = mechanism.empty()
-    mechanism.accumulate(statistic, mechanism.privatize(values, entropy=SeededEntropy(3)))
+    statistic = counted(mechanism, values, 3)
     totals = WindowTotals(0, days * DAY_MS, statistic, n, late=0, rejected=0)
     words = {word: [text] for word, text in {"top": "all", **asked}.items()}
     options = read_options(config.options, config.spec, words)
@@ -57,9 +56,7 @@ def test_certify_states_the_loss_of_any_windows(tmp_path: Path, extra: str, epoc
     config, hold = modes(tmp_path, extra), modes(tmp_path, extra).spec.hold
     file = configured(tmp_path, MODES + extra)
     for windows, epochs in ((1, 1), (4, 2), (5, 2), (6, 3)):
-        (found,) = json.loads(invoke("certify", "-c", file, "--windows", str(windows)).stdout)[
-            "collections"
-        ]
+        (found,) = certified(file, "--windows", str(windows))
         said = found["windows"]
         assert (said["windows"], said["charges"]) == (windows, epochs)
         assert said["loss"]["exact"] == str(epochs * epoch)
@@ -121,9 +118,7 @@ def test_certify_counts_windows_without_hold_too(tmp_path: Path):
         ('spread = { reports = 2, horizon = "6d", rolling = true }\n', 4),
     ):
         file = configured(tmp_path, MODES + extra)
-        (found,) = json.loads(invoke("certify", "-c", file, "--windows", "10").stdout)[
-            "collections"
-        ]
+        (found,) = certified(file, "--windows", "10")
         assert found["windows"]["charges"] == charges
     ran = invoke("certify", "-c", file, "--windows", "0")
     assert "--windows" in refused(ran)
@@ -208,9 +203,7 @@ def test_documents_of_held_reports_state_no_central_loss(tmp_path: Path):
     assert load_config(folder).collections["modes"].central is not None
     folder = configured(tmp_path, off + "hold = 4\n")
     assert load_config(folder).collections["modes"].central is None
-    (found,) = json.loads(invoke("certify", "-c", folder, "--published", "100").stdout)[
-        "collections"
-    ]
+    (found,) = certified(folder, "--published", "100")
     assert "share one draw" in found["published"]["why"]
 
 

@@ -15,7 +15,7 @@ from ldpstream.agents.document.model import EstimateDocument
 from ldpstream.agents.engine.metrics import Metrics
 from ldpstream.agents.state.view import totals
 from ldpstream.agents.web import build_http
-from tests.stream.cli import configured, invoke, refused
+from tests.stream.cli import certified, configured, invoke, refused
 from tests.stream.serving import MINUTE_MS, START_MS, Served, serve_collections
 
 ILL: dict[str, Any] = {
@@ -131,19 +131,6 @@ async def test_http_and_metrics_show_the_calibration(off: float):
     assert described.get("values", 2) == 2
 
 
-def test_other_collections_have_no_prior_samples():
-    table = ILL | {"mechanism": "binary", "epsilon": [1.0, 1.0]}
-    del table["prior"]
-    pipeline = serve_collections({"ill": table})
-    metrics = Metrics()
-    metrics.track(pipeline)
-    one = pipeline.collections["ill"]
-    one.report(0, ["ill"] * 50, times_ms=[START_MS] * 50)
-    metrics.estimated("ill", START_MS, document_of(one).to_json())
-    text = metrics.exposition()[0].decode()
-    assert not [line for line in text.splitlines() if line.startswith("ldpstream_prior")]
-
-
 def test_value_lines_with_a_prior_from_the_command_line(tmp_path: Path):
     file = configured(tmp_path, TOML)
     rng = np.random.default_rng(8)
@@ -161,7 +148,7 @@ def test_value_lines_with_a_prior_from_the_command_line(tmp_path: Path):
     # Fresh entropy: bounds of 7 standard errors, p-values above 1e-10.
     assert abs(sick["share"] - ill.mean()) < 7 * sick["se"]
     assert document["calibration"]["p_value"] > 1e-10
-    certificate = json.loads(invoke("certify", "-c", file).stdout)["collections"][0]
+    certificate = certified(file)[0]
     assert certificate["pass"] is True
     assert "the level of the device's prior, one of 64" in certificate["disclosed"]
 

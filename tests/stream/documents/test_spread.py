@@ -14,8 +14,8 @@ from ldpstream.agents.document.build import build_document
 from ldpstream.agents.document.flat import document_rows
 from ldpstream.agents.document.model import EstimateDocument
 from ldpstream.agents.state.context import WindowTotals
-from tests.seeded import SeededEntropy
-from tests.stream.cli import configured, configured_modes, invoke, refused
+from tests.exact.enumeration import counted
+from tests.stream.cli import certified, configured, configured_modes, invoke, refused
 from tests.stream.harness import HOUR_MS
 
 MODES = """
@@ -33,8 +33,7 @@ FOUR = 'spread = { reports = 4, horizon = "1d" }\n'
 def document(config: CollectionConfig, *, hours: int = 1, **asked: str) -> EstimateDocument:
     values = np.repeat(np.arange(3), [500, 300, 200])
     mechanism = config.spec.mechanism
-    statistic = mechanism.empty()
-    mechanism.accumulate(statistic, mechanism.privatize(values, entropy=SeededEntropy(3)))
+    statistic = counted(mechanism, values, 3)
     totals = WindowTotals(0, hours * HOUR_MS, statistic, 1_000, late=0, rejected=0)
     words = {word: [text] for word, text in asked.items()}
     options = read_options(config.options, config.spec, words)
@@ -140,14 +139,12 @@ def test_a_period_has_a_limit(tmp_path: Path):
 def test_certify_states_the_loss_of_a_device(tmp_path: Path):
     for more, stretch in (("", 8), (", rolling = true", 4)):
         file = configured(tmp_path, HOURS + f'spread = {{ reports = 4, horizon = "1d"{more} }}\n')
-        (found,) = json.loads(invoke("certify", "-c", file).stdout)["collections"]
+        (found,) = certified(file)
         assert found["spread"]["loss"] == {
             "period": {"exact": "4", "float": 4.0},
             "any_stretch": {"exact": str(stretch), "float": float(stretch)},
         }
-    (plain,) = json.loads(invoke("certify", "-c", configured(tmp_path, HOURS)).stdout)[
-        "collections"
-    ]
+    (plain,) = certified(configured(tmp_path, HOURS))
     assert "spread" not in plain
 
 

@@ -16,6 +16,7 @@ from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 from tests.conformance.instances import INSTANCES
+from tests.exact.enumeration import accumulated
 from tests.fuzz.collection import fuzzer_of, rules_of
 from tests.fuzz.expected import Expected
 from tests.soak import chosen
@@ -96,8 +97,7 @@ def check_counts(context: Context, replica: Replica, expected: Expected) -> None
     assert held == sorted(panes)
     for pane, reports in panes.items():
         table = np.frombuffer(b"".join(reports), dtype=np.uint8).reshape(len(reports), -1)
-        statistic = mechanism.empty()
-        mechanism.accumulate(statistic, mechanism.decode(table)[0])
+        statistic = accumulated(mechanism, mechanism.decode(table)[0])
         got = totals(context, [replica], pane * pane_ms, (pane + 1) * pane_ms)
         assert got.n == len(reports)
         np.testing.assert_array_equal(got.statistic, statistic)
