@@ -5,9 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from ldpstream.agents.state.closing import make_parts
 from ldpstream.agents.state.context import Waiting
-from ldpstream.agents.state.disclosure_groups import DisclosureGroup, DisclosureGroups
 from ldpstream.agents.state.owner_cells import OwnedCells
 from ldpstream.agents.state.releases import Releases
 from ldpstream.agents.state.replica import Replica
@@ -78,31 +76,14 @@ def test_a_rule_of_minimum_taken_away_is_noticed(name: str):
 
 @pytest.mark.slow
 def test_the_attacker_learns_much():
-    worlds = [run(seed, make=CuriousWorld).world for seed in range(20)]
-    assert sum(len(world.checks.told) for world in worlds) > 100
+    worlds = [run(seed, make=CuriousWorld).world for seed in range(8)]
+    assert sum(len(world.checks.told) for world in worlds) > 20
     assert max(len(isolated(world.checks.told)) for world in worlds) > 5
 
 
 def test_sums_and_differences_isolate_what_is_in_the_same_answers():
     assert sorted(isolated({0b1111, 0b0011, 0b0110})) == [0b0001, 0b0010, 0b0100, 0b1000]
     assert isolated({0}) == []
-
-
-def test_panes_become_parts_in_order():
-    reports = [(0, 3, 8), (1, 0, 5), (2, 7, 7), (5, 12, 12), (7, 9, 90), (9, 0, 1)]
-    assert [*make_parts(10, reports)] == [DisclosureGroup(0, 3, 20), DisclosureGroup(5, 6, 12)]
-
-
-def test_parts_are_found_by_the_panes_that_they_touch():
-    parts = DisclosureGroups()
-    for part in (DisclosureGroup(5, 6, 12), DisclosureGroup(0, 3, 10), DisclosureGroup(8, 20, 11)):
-        parts.add(part)
-    assert parts.touching(2, 6) == [DisclosureGroup(0, 3, 10), DisclosureGroup(5, 6, 12)]
-    assert parts.touching(3, 5) == []
-    assert parts.touching(10, 11) == [DisclosureGroup(8, 20, 11)]
-    parts.discard(6)
-    parts.discard(6)
-    assert parts.touching(-5, 99) == [DisclosureGroup(0, 3, 10), DisclosureGroup(8, 20, 11)]
 
 
 def test_a_pane_of_one_report_is_in_no_difference():

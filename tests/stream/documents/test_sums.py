@@ -10,7 +10,6 @@ from aiohttp.test_utils import TestClient, TestServer
 from ldpstream.agents.state.cell_encoding import decode_chunk
 from ldpstream.agents.state.view import totals
 from ldpstream.agents.web import build_http
-from ldpstream.mechanisms.wire.frame import decode_frame, encode_frame
 from tests.replicas import stored_final
 from tests.seeded import SeededEntropy
 from tests.stream.asking import ask
@@ -88,28 +87,6 @@ def test_panes_add_up_to_the_statistic_of_all_reports(pipeline: Pipeline):
     # 168 sums in chunks of 16.
     parts = [decode_chunk(value, 8 if chunk == 10 else 16) for chunk, value in cells]
     assert any(part.sum() < 0 for part in parts)
-
-
-def test_a_report_with_an_unused_bit_is_rejected_alone(pipeline: Pipeline):
-    hours = pipeline.collections["hours"]
-    spec = hours.config.spec
-    # 6 + 23 bits in 4 bytes: three are unused.
-    open_ms = START_MS + 2 * MINUTE_MS
-    frame = decode_frame(
-        spec.frame(late_hours(9, 5), times_ms=[open_ms] * 5),
-        fingerprint=spec.fingerprint,
-        report_bytes=4,
-    )
-    payload = frame.payload.copy()
-    payload[2, 3] |= 0x80
-    before = totals(hours.context, hours.replicas, open_ms, open_ms + MINUTE_MS)
-    hours.deliver(0, encode_frame(spec.fingerprint, np.full(5, open_ms), payload), now_ms=open_ms)
-    after = totals(hours.context, hours.replicas, open_ms, open_ms + MINUTE_MS)
-    assert (after.n, after.rejected) == (before.n + 4, before.rejected + 1)
-    added = after.statistic - before.statistic
-    expected = spec.mechanism.empty()
-    spec.mechanism.accumulate(expected, payload[[0, 1, 3, 4]])
-    assert np.array_equal(added, expected)
 
 
 async def test_documents_hold_ranges_and_quantiles(pipeline: Pipeline):

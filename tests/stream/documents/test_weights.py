@@ -1,16 +1,12 @@
 """Weights in commands and windows: sums next to shares, refusals by line."""
 
 import json
-import tomllib
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from ldpstream.agents.document.build import build_document
-from ldpstream.agents.state.view import totals
 from tests.stream.cli import configured, invoke, refused
-from tests.stream.serving import MINUTE_MS, START_MS, serve_collections
 
 SHOP = """
 [collection.shop]
@@ -128,24 +124,3 @@ def test_certificates_and_plans_are_about_the_values(tmp_path: Path, mechanism: 
     assert weighted["fingerprint"] == certificate["fingerprint"] != plain["fingerprint"]
     errors = [[one["error"] for one in found["mechanisms"]] for found in plans]
     assert errors[0] == errors[1]
-
-
-@KINDS
-def test_windows_of_two_partitions_add_up(mechanism: str):
-    """The statistic read back from the changelogs of all partitions is the one sent."""
-    table = tomllib.loads(SHOP.replace("MECHANISM", mechanism))["collection"]["shop"]
-    window = {"size": "1m", "idle": "off", "future": "1m", "retention": "1h"}
-    table |= {"weights": {"public": 4095}, "partitions": 2, "window": window}
-    served = serve_collections({"shop": table}).collections["shop"]
-    rng, sent = np.random.default_rng(6), 0
-    for partition in range(2):
-        labels = np.stack([rng.integers(0, m, 800) for m in (4, 5, 4096)], axis=1)
-        sent += int(labels[:, 2].sum())
-        times = [START_MS] * 800
-        served.report(partition, labels.tolist(), times_ms=times, seed=partition)
-    span = START_MS, START_MS + MINUTE_MS
-    found = totals(served.context, served.replicas, *span)
-    document = build_document(served.config, found, window=span, final=False)
-    assert document.n == 1600
-    assert document.ranges[1].weight is not None
-    assert document.ranges[1].weight.total == sent
