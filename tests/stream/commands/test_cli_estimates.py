@@ -54,62 +54,6 @@ def test_quantiles_and_projections_can_be_asked_for(tmp_path: Path):
     assert high - low == pytest.approx(10.0)
 
 
-HOURS = """
-[collection.hours]
-mechanism = "MECHANISM"
-epsilon = 1.0
-domain = { sizes = [7, 24] }
-minimum = 1
-
-[collection.weights]
-mechanism = "MECHANISM"
-epsilon = 0.5
-domain = { interval = [40.0, 120.0], bins = 16 }
-minimum = 1
-"""
-
-
-@pytest.mark.parametrize(
-    ("mechanism", "widest", "bins"), [("l1-geometric", 0.2, 8), ("l1-bits", 0.6, 12)]
-)
-def test_ordered_domains_answer_ranges_and_quantiles(
-    tmp_path: Path, mechanism: str, widest: float, bins: int
-):
-    """Bernstein bounds hold all together at every n: this fails with probability below 1e-9."""
-    file = configured(tmp_path, HOURS.replace("MECHANISM", mechanism))
-    rng = np.random.default_rng(8)
-    days, hours = rng.integers(0, 7, 20_000), rng.binomial(23, 0.4, 20_000)
-    lines = "".join(f"{day},{hour}\n" for day, hour in zip(days, hours, strict=True))
-    reports = invoke("privatize", "-c", file, "hours", stdin=lines)
-    asked = ["--method", "bernstein", "--simultaneous", "--confidence", "0.9999999999"]
-    asked += ["--range", "1..4,6..12", "--range", "0..6,0..8", "--range", "0..6,0..23"]
-    result = invoke("estimate", "--json", "-c", file, *asked, "hours", stdin=reports.stdout)
-    assert (result.exit_code, result.stderr) == (0, "")
-    ranges = {entry["name"]: entry for entry in json.loads(result.stdout)["ranges"]}
-    week = (days >= 1) & (days <= 4) & (hours >= 6) & (hours <= 12)
-    for name, truth in (("1..4,6..12", week.mean()), ("0..6,0..8", (hours <= 8).mean())):
-        assert ranges[name]["low"] <= truth <= ranges[name]["high"]
-        assert ranges[name]["high"] - ranges[name]["low"] < widest
-    whole = ranges["0..6,0..23"]
-    assert (whole["low"], whole["share"], whole["high"]) == (1.0, 1.0, 1.0)
-    weights = rng.normal(75, 10, 20_000).clip(40, 120)
-    lines = "".join(f"{weight}\n" for weight in weights)
-    reports = invoke("privatize", "-c", file, "weights", stdin=lines)
-    asked = ["--quantile", "0.5", "--quantile", "0.9", *asked[:5]]
-    result = invoke("estimate", "--json", "-c", file, *asked, "weights", stdin=reports.stdout)
-    for entry, truth in zip(
-        json.loads(result.stdout)["quantiles"], np.quantile(weights, [0.5, 0.9]), strict=True
-    ):
-        assert entry["low"][0] <= truth <= entry["high"][1]
-        assert entry["high"][1] - entry["low"][0] <= 5.0 * bins
-    certificates = json.loads(invoke("certify", "-c", file).stdout)["collections"]
-    assert [c["pass"] for c in certificates] == [True, True]
-    # 16 values have 16 reports, or 2^15.
-    expected = "enumeration" if mechanism == "l1-geometric" else "structure"
-    assert [c["proof"] for c in certificates] == ["structure", expected]
-    assert "|u - v| + width" in certificates[1]["policy"]["guarantee"]
-
-
 def test_estimates_are_printed_as_windows_are(tmp_path: Path):
     file = configured(tmp_path)
     reports = invoke("privatize", "-c", file, "modes", stdin="bus\n" * 150 + "train\n" * 50).stdout

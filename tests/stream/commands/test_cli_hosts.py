@@ -14,10 +14,13 @@ from tests.stream.modes import MODES
 LONG = "a" * 70
 HOSTS = [".svc", "kafka..svc", "...", LONG, f"kafka.{LONG}.svc", "a b", "kafka/svc", ""]
 COMMANDS = ["check", "worker", "gateway", "send modes", "finals modes", "simulate modes"]
+EVERY = [("check", host) for host in HOSTS] + [
+    (command, host) for command in COMMANDS[1:] for host in (".svc", LONG)
+]
+"""All hosts, which are read in one place, by one command, and by the others those of reports."""
 
 
-@pytest.mark.parametrize("host", HOSTS)
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(("command", "host"), EVERY)
 def test_every_command_refuses_an_impossible_broker(tmp_path: Path, host: str, command: str):
     file = configured(tmp_path, f'[kafka]\nbootstrap = "broker:1, {host}:9092"\n{PLACES}')
     name, *rest = command.split()

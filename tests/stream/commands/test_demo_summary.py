@@ -42,16 +42,6 @@ def made_sent() -> SentReports:
     return sent
 
 
-def test_the_truth_is_kept_by_window() -> None:
-    sent = made_sent()
-    assert sent.total == 10
-    assert sent.newest(9) == [START_MS, START_MS + 1_000]
-    assert sent.newest(1) == [START_MS + 1_000]
-    assert sent.truth[START_MS].tolist() == [3, 5, 0]
-    sent.add(np.array([], dtype=np.int64), 0)
-    assert 0 not in sent.truth
-
-
 def entry(place: str, low: float | None, share: float | None, high: float | None) -> ValueEstimate:
     return ValueEstimate(
         value=place, share=share, count=share, se=0.1, low=low, high=high, influence=0.1
