@@ -87,19 +87,18 @@ async def test_every_kind_is_answered_as_the_command_prints_it(tmp_path: Path) -
     assert {key for one in printed["collections"] for key in one} > extra
 
 
-async def test_it_is_of_the_spec_that_is_asked_for(pipeline: Pipeline, client: Client) -> None:
+async def test_it_is_of_the_spec_that_is_asked_for_and_proved_once(
+    pipeline: Pipeline, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     city, ages = pipeline.collections["city"], pipeline.collections["ages"]
     city.accepted = (ages,)
     earlier = ages.config.spec.fingerprint.hex()
     assert (await ask(client, f"{PATH}?fingerprint={earlier}"))["fingerprint"] == earlier
-    assert (await ask(client, PATH))["fingerprint"] == city.config.spec.fingerprint.hex()
+    own = await ask(client, PATH)
+    assert own["fingerprint"] == city.config.spec.fingerprint.hex()
     await ask(client, f"{PATH}?fingerprint=00", 400)
-
-
-async def test_it_is_proved_once(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = await ask(client, PATH)
     monkeypatch.setattr(AnswerProcess, "body", None)
-    assert await ask(client, PATH) == first
+    assert await ask(client, PATH) == own
 
 
 async def test_a_slow_proof_ends_and_is_not_begun_again(
@@ -112,6 +111,17 @@ async def test_a_slow_proof_ends_and_is_not_begun_again(
     )
     monkeypatch.setattr(AnswerProcess, "body", None)
     assert await ask(client, PATH, 503) == refused
+
+
+async def test_after_a_while_a_proof_is_tried_again(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(certificates, "_AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(certificates, "LIMIT_SECONDS", 0.0)
+    await ask(client, PATH, 503)
+    monkeypatch.setattr(certificates, "LIMIT_SECONDS", PATIENCE_SECONDS)
+    monkeypatch.setattr(AnswerProcess, "body", lambda *_, **__: b'{"pass": true}')
+    assert (await ask(client, PATH))["pass"] is True
 
 
 @pytest.mark.parametrize(
@@ -134,8 +144,9 @@ async def test_a_proof_that_gives_no_answer_says_why_and_is_tried_again_unless_a
         refused = await ask(client, PATH, 503)
     told = f"city: its proof was aborted (its process {reason}): run `ldpstream certify city`"
     assert refused["error"] == told
-    again = await ask(client, PATH, 503 if final else 200)
-    assert again == refused if final else again["pass"]
+    # What a process answers is shown above: here it is enough that it is asked.
+    monkeypatch.setattr(AnswerProcess, "body", lambda *_, **__: b'{"pass": true}')
+    assert await ask(client, PATH, 503 if final else 200) == (refused if final else {"pass": True})
 
 
 async def test_a_proof_that_ends_costs_no_other_request_its_answer(
@@ -164,13 +175,3 @@ async def test_a_proof_that_ends_costs_no_other_request_its_answer(
     assert [one["confidence"] for one in others] == [0.9, expected["confidence"]]
     assert others[1] == expected
     assert len(computed) == 3
-
-
-async def test_after_a_while_a_proof_is_tried_again(
-    client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(certificates, "_AGAIN_SECONDS", 0.0)
-    monkeypatch.setattr(certificates, "LIMIT_SECONDS", 0.0)
-    await ask(client, PATH, 503)
-    monkeypatch.setattr(certificates, "LIMIT_SECONDS", PATIENCE_SECONDS)
-    assert (await ask(client, PATH))["pass"] is True

@@ -141,24 +141,6 @@ async def test_a_closed_window_answers_its_final_apart_from_late_reports(
     assert answer == final
 
 
-async def test_every_option_reaches_the_estimate(client: Client, pipeline: Pipeline) -> None:
-    city = pipeline.collections["city"]
-    asked = (
-        "?top=all&range=0..1,0..4&range=2..2,3..3&estimand=population&method=bernstein"
-        "&simultaneous=true&confidence=0.9&project=simplex"
-    )
-    answer = await ask(client, f"/api/collections/city/estimate{asked}")
-    assert (answer["estimand"], answer["method"]) == ("population", "bernstein")
-    assert (answer["simultaneous"], answer["confidence"]) == (True, 0.9)
-    assert [one["name"] for one in answer["ranges"]] == ["0..1,0..4", "2..2,3..3"]
-    assert len(answer["distribution"]) == city.config.spec.domain.size
-    assert answer["projection"] == "simplex"
-    assert sum(one["share"] for one in answer["distribution"]) == pytest.approx(1.0)
-    median = await ask(client, "/api/collections/ages/estimate?quantile=0.25&quantile=0.5&top=0")
-    assert [one["p"] for one in median["quantiles"]] == [0.25, 0.5]
-    assert median["distribution"] == []
-
-
 async def test_any_span_of_whole_panes_can_be_asked_for(client: Client) -> None:
     path = "/api/collections/ages"
     listed = (await ask(client, f"{path}/windows"))["windows"]
