@@ -21,7 +21,7 @@ from ldpstream.mechanisms.interface.symbols import SymbolMechanism
 from tests.exact.enumeration import accumulated
 from tests.seeded import SeededEntropy
 
-N = 5
+N = 4
 MECHANISMS = {
     "binary": Binary(1.0, 2.0),
     "high-low": HighLow(1.0, 4, frozenset({0, 2})),

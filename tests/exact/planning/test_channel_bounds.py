@@ -261,8 +261,14 @@ SMALL: dict[str, Policy] = {
 }
 
 
-@pytest.mark.parametrize("uniform", [True, False])
-@pytest.mark.parametrize("name", SMALL)
+UNPROVED = ("grid", "entries", "one direction")
+"""Those whose optimum is searched for: values that are alike do not help there."""
+
+
+@pytest.mark.parametrize(
+    ("name", "uniform"),
+    [(name, False) for name in SMALL] + [(name, True) for name in SMALL if name not in UNPROVED],
+)
 def test_enumeration_of_all_rays_agrees(name: str, uniform: bool):
     policy = SMALL[name]
     size = policy.size
@@ -277,7 +283,7 @@ def test_enumeration_of_all_rays_agrees(name: str, uniform: bool):
     if design.gap is not None:
         assert design.population - design.gap <= best * (1 + 1e-7)
         assert design.status == "proved"
-    assert (design.gap is None) == (name in {"grid", "entries", "one direction"})
+    assert (design.gap is None) == (name in UNPROVED)
 
 
 @pytest.mark.soak
