@@ -17,10 +17,8 @@ from ldpstream.estimators.bounds.e_values import (
     use_e_values,
     with_e_values,
 )
-from ldpstream.estimators.bounds.options import BY_LIKELIHOOD, OptionKeywords, Options
+from ldpstream.estimators.bounds.options import OptionKeywords, Options
 from ldpstream.estimators.bounds.types import Coins, Distinct, Estimate, Limits, Noise, Sums
-from ldpstream.estimators.likelihood.line import Line
-from ldpstream.estimators.likelihood.profile import with_likelihood
 from ldpstream.estimators.queries import (
     CountQuery,
     PreparedSets,
@@ -81,12 +79,6 @@ def estimate_values(
         )
         tallies = [Tally.of(h, statistic) for h in decoded_values]
         estimate = with_e_values(estimate, sums, chosen, places.tolist(), tallies)
-    if chosen.method == BY_LIKELIHOOD:
-        line, listed = (
-            Line.of(mechanism, statistic),
-            np.arange(many) if listed_values is None else listed_values,
-        )
-        estimate = with_likelihood(estimate, sums, line, chosen, listed, many)
     return estimate if listed_values is values else estimate.take(slice(1))
 
 
@@ -212,18 +204,13 @@ def estimate_sets(
     """
     check_counts(mechanism, statistic, n)
     prepared = prepare_sets(mechanism, sets)
-    return estimate_prepared(mechanism, statistic, n, sets, prepared, **options)
+    return estimate_prepared(statistic, n, prepared, **options)
 
 
 def estimate_prepared(
-    mechanism: Mechanism,
-    statistic: Statistic,
-    n: int,
-    sets: Sequence[Integers],
-    prepared: PreparedSets,
-    **options: Unpack[OptionKeywords],
+    statistic: Statistic, n: int, prepared: PreparedSets, **options: Unpack[OptionKeywords]
 ) -> Estimate:
-    """Do the same as `estimate_sets`, given the `prepare_sets` of these sets.
+    """Do the same as `estimate_sets`, given the `prepare_sets` of the sets.
 
     The statistic must count n reports, which is not checked.
     """
@@ -232,11 +219,7 @@ def estimate_prepared(
     if use_e_values(chosen):
         of_sets = tally_queries(of_sets, statistic, tallies)
     sums = query_sums(queries, statistic, of_sets, indicators=True)
-    estimate = replace_bernstein(bound(sums, n, chosen), sums, chosen, tallies)
-    if chosen.method == BY_LIKELIHOOD:
-        line = Line.of(mechanism, statistic)
-        estimate = with_likelihood(estimate, sums, line, chosen, sets, len(sets))
-    return estimate
+    return replace_bernstein(bound(sums, n, chosen), sums, chosen, tallies)
 
 
 def tally_queries(

@@ -75,7 +75,6 @@ FILES: Final = {
     "stream/documents/test_minimum.py": 20,
     "stream/documents/test_minimum_block.py": 20,
     "statistical/test_parts_coverage.py": 20,
-    "statistical/test_profile_coverage.py": 20,
     "statistical/test_public_weights.py": 20,
     "property/test_policy_algebra.py": 20,
     "property/test_block_mechanisms.py": 15,

@@ -124,8 +124,7 @@ estimand = "respondents"        # or "population": respondents are a sample of a
                                 # or "active": of all who could have reported, by `spread`
 # method: padded: holds at one moment, for few reports or many; exact: proved for every number of
 # reports, and wider; anytime: holds at every moment of a window at once, for numbers that are
-# watched, narrowest at `sharpest` reports; profile: by likelihood, for l1-geometric in one
-# dimension with a small epsilon; also normal (wrong for rare values) and bernstein.
+# watched, narrowest at `sharpest` reports; also normal (wrong for rare values) and bernstein.
 method = "padded"
 sharpest = 10000
 rejected = "copy"               # or "count": do not copy rejected messages

@@ -78,7 +78,6 @@ class Attribute(Part):
     probability: float = Field(description="Public, and the same whatever the values are")
     values: int = Field(description="Size of its domain")
     domain: DomainShape
-    likelihood: bool = Field(description="As for a collection")
     top: int = Field(description="Length of its published list")
     quantiles: list[float] = Field(description="Published quantiles")
     ranges: list[str] = Field(description="Names of its published ranges")
@@ -253,7 +252,6 @@ class Collection(Part):
     method: str
     sharpest: int = Field(description="Reports at which anytime bounds are narrowest")
     project: Projection = Field(description="How shares are post-processed")
-    likelihood: bool = Field(description="Whether method=profile is offered")
     top: int = Field(description="Length of the published list")
     quantiles: list[float] = Field(description="Published quantiles")
     ranges: list[str] = Field(description="Names of the published ranges")

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from ldpstream.estimators.bounds.options import CredibleMethod, Form, Method, Suspicion
+from ldpstream.estimators.bounds.options import CredibleMethod, Form, Suspicion
 
 Number = float | None
 """A finite number, or null where it is undefined."""
@@ -147,11 +147,6 @@ class QuantileEstimate(Part):
     value: JsonValue = Field(description="The user's own label; null if undefined")
     low: JsonValue = Field(description="Lower confidence bound, a label; null if undefined")
     high: JsonValue = Field(description="Upper confidence bound, a label; null if undefined")
-    bound: Method | None = Field(
-        default=None,
-        description="profile, where low and high come from the likelihood; absent "
-        "where they come from the bounds of all prefixes",
-    )
 
 
 class AxisQuantileEstimate(Part):

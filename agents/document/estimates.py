@@ -283,21 +283,21 @@ def estimate_ranges(basis: Basis, **keywords: Unpack[OptionKeywords]) -> Estimat
     prepare = _prepare_ranges
     if entries <= _MOST_KEPT_ENTRIES:
         prepare = _kept_ranges if entries <= _KEPT_ENTRIES else _kept_long_ranges
-    sets, prepared = prepare(basis.mechanism, basis.own, ranges, keep=entries <= _MOST_KEPT_ENTRIES)
-    return estimate_prepared(basis.mechanism, basis.statistic, basis.n, sets, prepared, **keywords)
+    prepared = prepare(basis.mechanism, basis.own, ranges, keep=entries <= _MOST_KEPT_ENTRIES)
+    return estimate_prepared(basis.statistic, basis.n, prepared, **keywords)
 
 
 def _prepare_ranges(
     mechanism: Mechanism, own: Domain, ranges: tuple[Subset, ...], *, keep: bool
-) -> tuple[list[Integers], PreparedSets]:
-    """Return the values that devices report for each range, and the prepared sets.
+) -> PreparedSets:
+    """Return the prepared sets of the values that devices report for each range.
 
     They are the same for every window.
     """
     sets, of_own = [asked.values(own.estimated.shape) for asked in ranges], own.estimated_indices
     if of_own is not None:
         sets = [np.flatnonzero(np.isin(of_own, one)) for one in sets]
-    return sets, prepare_sets(mechanism, sets, keep=keep)
+    return prepare_sets(mechanism, sets, keep=keep)
 
 
 _kept_ranges = lru_cache(maxsize=16)(_prepare_ranges)

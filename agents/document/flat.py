@@ -152,7 +152,7 @@ def _entries(document: EstimateDocument) -> Iterator[tuple[list[Cell], Cell]]:
     for quantile in document.quantiles:
         low, high = _text(quantile.low), _text(quantile.high)
         row: list[Cell] = ["quantile", None, quantile.p, _text(quantile.value), None, None]
-        yield [*row, low, high, *[None] * 6], quantile.bound
+        yield [*row, low, high, *[None] * 6], None
     for along in document.axis_quantiles:
         low, high = _text(along.low), _text(along.high)
         cells: list[Cell] = ["quantile", f"axis {along.axis}", along.p, _text(along.value)]

@@ -21,7 +21,6 @@ from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 _CREDIBLE: Final[dict[Method, CredibleMethod]] = {
     "padded": "normal",
-    "profile": "normal",
     "normal": "normal",
     "anytime": "anytime",
 }

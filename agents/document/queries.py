@@ -100,14 +100,12 @@ def quantile_estimates(basis: Basis, projected: Floats | None) -> list[Entry]:
     if basis.options.project == "ordered" and projected is not None:
         values = np.clip(positions(projected, shares), quantiles.low, quantiles.high)
     rows = zip(quantiles.p, values, quantiles.low, quantiles.high, strict=True)
-    named = {} if quantiles.form is None else {"bound": quantiles.form}
     return [
         {
             "p": float(p),
             "value": label_at(domain, value),
             "low": label_at(domain, low),
             "high": label_at(domain, high),
-            **named,
         }
         for p, value, low, high in rows
     ]

@@ -8,7 +8,7 @@ from typing import Any
 from ldpstream.agents.broker.shards import Elsewhere
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.config.names import Names
-from ldpstream.agents.config.query.capabilities import disclosed_blocks, supports_likelihood
+from ldpstream.agents.config.query.capabilities import disclosed_blocks
 from ldpstream.agents.config.query.options import KEYS
 from ldpstream.agents.config.tables import PublishedQueries
 from ldpstream.agents.document.answers import (
@@ -52,7 +52,6 @@ def describe_collection(collection: Described) -> Collection:
         window=_windows(config.window),
         minimum=config.minimum,
         minimum_block=config.minimum_block,
-        likelihood=supports_likelihood(config.spec),
         **{name: _configured(getattr(config.options, name)) for name in KEYS},
         attributes=_attributes(config),
         accepted=[_accepted(accepted) for accepted in collection.accepted],
@@ -94,7 +93,6 @@ def _attributes(config: CollectionConfig) -> list[Attribute]:
             probability=probability / WORD,
             values=attribute.domain.estimated.size,
             domain=_domain(attribute),
-            likelihood=supports_likelihood(attribute),
             value_labels=dict(config.names.value_labels.get(name, {})),
             **{key: _configured(getattr(config.options.about(name), key)) for key in published},
         )

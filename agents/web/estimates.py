@@ -51,8 +51,6 @@ from ldpstream.agents.web.requests import (
     readable_collection,
     requested_format,
 )
-from ldpstream.estimators.bounds.likelihood_rule import MOST
-from ldpstream.estimators.bounds.options import BY_LIKELIHOOD
 from ldpstream.mechanisms.base.checks import without_repeats
 from ldpstream.mechanisms.base.errors import QueryError
 from ldpstream.mechanisms.domains.parse import Domain
@@ -65,11 +63,6 @@ QUANTILE_VALUES_LIMIT: Final = 10_000
 """The largest domain for quantiles, except those that are published anyway.
 
 Each quantile's bounds weigh all prefixes against all values: the work grows with the square.
-"""
-LIKELIHOOD_LIMIT: Final = 35_000
-"""Number of bounds by likelihood, times (100 + values of the domain).
-
-The time of one grows like this; all together take some seconds.
 """
 _CHECK_AGAIN: Final = "private, no-cache"
 """Any answer may change: late reports are counted even after a final, and another spec, other
@@ -170,16 +163,6 @@ def check_size(options: EstimateOptions, published: EstimateOptions, domain: Dom
             "quantile", f"a domain of at most {QUANTILE_VALUES_LIMIT} values, got {size}"
         )
     _check_work(len(options.ranges), len(options.linear), published, domain)
-    if options.method != BY_LIKELIHOOD:
-        return
-    queries = _by_likelihood(options, size)
-    most = max(LIKELIHOOD_LIMIT // (100 + size), _by_likelihood(published, size))
-    if queries > most:
-        raise QueryError(
-            "method",
-            f"padded or another, or at most {most} values, ranges and quantiles together with "
-            f"{options.method} over {size} values, got {queries}",
-        )
 
 
 def _check_work(ranges: int, linear: int, published: EstimateOptions, domain: Domain) -> None:
@@ -195,15 +178,6 @@ def _check_work(ranges: int, linear: int, published: EstimateOptions, domain: Do
             f"at most {most} ranges and linear queries together over {domain.size} values, "
             f"got {ranges + linear}",
         )
-
-
-def _by_likelihood(options: EstimateOptions, size: int) -> int:
-    """Return how many shares and quantiles are bounded by likelihood."""
-    if options.method != BY_LIKELIHOOD:
-        return 0
-    listed = size if options.top is None else min(options.top, size)
-    queries = len(options.ranges) + len(options.quantiles)
-    return queries + (listed if size <= MOST else 0)
 
 
 async def _answer(

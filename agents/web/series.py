@@ -41,7 +41,6 @@ from ldpstream.agents.web.declaration import POINTS_DEFAULT, POINTS_LIMIT, SERIE
 from ldpstream.agents.web.description import describe_status, describe_window
 from ldpstream.agents.web.estimates import (
     CELLS_LIMIT,
-    LIKELIHOOD_LIMIT,
     QUANTILE_VALUES_LIMIT,
     VALUES_LIMIT,
     check_size,
@@ -61,7 +60,6 @@ from ldpstream.agents.web.requests import (
     readable_collection,
 )
 from ldpstream.agents.web.worker_process import Work
-from ldpstream.estimators.bounds.options import BY_LIKELIHOOD
 from ldpstream.mechanisms.base.errors import QueryError
 from ldpstream.mechanisms.base.times import parse_time
 from ldpstream.mechanisms.domains.attributes import Pair
@@ -366,8 +364,6 @@ def _most_points(query: SeriesQuery, top: int, config: CollectionConfig) -> int:
     limits = [CELLS_LIMIT // (size * lines)]
     if options.quantiles:
         limits.append(QUANTILE_VALUES_LIMIT**2 // size**2)
-    if options.method == BY_LIKELIHOOD:
-        limits.append(LIKELIHOOD_LIMIT // ((100 + size) * lines))
     return max(1, min(limits))
 
 

@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.accuracy.alternatives import ahead, square_wave
-from benchmarks.accuracy.profiles import atoms
-from benchmarks.accuracy.projections import edge, smooth, spikes, sum_over_ranges
+from benchmarks.accuracy.projections import atoms, edge, smooth, spikes, sum_over_ranges
 from benchmarks.accuracy.simulate import Case, draw_by_privatizing, zipf
 from ldpstream.estimators.estimate import estimate_prepared, share_sums
 from ldpstream.estimators.projection import known_totals, project_down
@@ -139,7 +138,7 @@ def coverage(shares: Floats, tree: Tree, repetitions: int) -> float:
     prepared = prepare_sets(tree, sets, keep=True)
     truth, inside = np.array([shares[one].sum() for one in sets]), 0.0
     for _, statistic in draw_by_privatizing(Case("", tree, "", shares, N), repetitions, 13):
-        found = estimate_prepared(tree, statistic, N, sets, prepared, estimand="population")
+        found = estimate_prepared(statistic, N, prepared, estimand="population")
         inside += float(((found.low <= truth) & (truth <= found.high)).mean())
     return inside / repetitions
 

@@ -18,8 +18,8 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr
 
-from benchmarks.accuracy.profiles import atoms, plateau, start_times
 from benchmarks.accuracy.repeated import draw
 from benchmarks.accuracy.simulate import Case, uniform, zipf
 from ldpstream.estimators.estimate import estimate_values
@@ -80,6 +80,33 @@ def scattered(size: int) -> Floats:
     shares = np.zeros(size)
     places = np.random.default_rng(1).permutation(size)[: size // 10]
     shares[places] = zipf(len(places))
+    return shares
+
+
+BIN_SECONDS: Final = 0.05
+
+
+def start_times(size: int) -> Floats:
+    """Return shares of start times: seven warm starts for three cold ones; the last bin is open."""
+    logs = np.log(BIN_SECONDS * np.arange(1, size))
+    warm, cold = (ndtr((logs - np.log(middle)) / s) for middle, s in ((0.45, 0.35), (1.2, 0.4)))
+    return np.diff(0.7 * warm + 0.3 * cold, prepend=0.0, append=1.0)
+
+
+def atoms(*places: float) -> Callable[[int], Floats]:
+    """Return equal shares of single values, at these fractions of the domain."""
+
+    def shares(size: int) -> Floats:
+        at = (np.array(places) * size).astype(np.int64)
+        return np.bincount(at, minlength=size) / len(places)
+
+    return shares
+
+
+def plateau(size: int) -> Floats:
+    """Return shares with one half in the first quarter and the other in the last."""
+    shares = np.zeros(size)
+    shares[: size // 4] = shares[-(size // 4) :] = 0.5 / (size // 4)
     return shares
 
 

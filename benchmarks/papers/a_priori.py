@@ -11,6 +11,7 @@ import numpy as np
 from ldpstream.estimators.bounds.methods import bernstein_worst_half_width, hoeffding_half_width
 from ldpstream.estimators.bounds.options import Estimand, Options
 from ldpstream.estimators.quantiles.prefixes import Prefixes
+from ldpstream.estimators.queries import prepare_queries
 from ldpstream.mechanisms.base.arrays import Floats
 
 
@@ -45,7 +46,10 @@ def prefix_half_widths(
 
 def _worst(prefixes: Prefixes, options: Options) -> tuple[Floats, Floats, float]:
     """Return R and V of each prefix, float64 `(m,)`, and the error level of each."""
-    spread, variance = prefixes.spread, prefixes.prepared.worst_noise
+    spread = prefixes.spread
+    upto = ((prefixes.positions <= cut).astype(np.float64) for cut in range(spread.size))
+    queries = prepare_queries(prefixes.mechanism).set_queries(upto)
+    variance = np.array([query.noise.max() for query in queries])
     if options.estimand == "population":
         variance = np.where(spread > 0.0, variance + 0.25, variance)  # Popoviciu, for an indicator
     family = max(1, int((spread > 0.0).sum()))

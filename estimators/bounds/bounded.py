@@ -13,13 +13,11 @@ The rule that chooses the bounds of a query, by method, estimand and kind of rep
 | `exact` | two-valued, as above | `clopper-pearson`, `enumerated`, `product`: proved at every n |
 | | any other | `bernstein`: proved at every n |
 | | sets, weights, values of 4,096: counted symbols | `e-value`: the same, narrower (`e_values`) |
-| `profile` | where `likelihood_rule` says | `profile`, by likelihood; elsewhere as `padded` |
 | others | any other | the method's own, by its name |
 
 With fewer than 5 reports `padded` and `noise` become `range`: from the least weight to the largest,
 which is known without reports. `two_valued` has the forms of two-valued queries, and `methods` the
-methods with one form for every query. Likelihoods need more than sums: `likelihood_rule` decides
-where they bound, and `likelihood.profile` computes. z is the normal quantile of the allowed error.
+methods with one form for every query. z is the normal quantile of the allowed error.
 """
 
 from dataclasses import replace
@@ -28,7 +26,7 @@ from typing import Final
 import numpy as np
 
 from ldpstream.estimators.bounds.methods import bernstein_in_range, named_bounds
-from ldpstream.estimators.bounds.options import BY_LIKELIHOOD, UNCUT, Estimand, Options
+from ldpstream.estimators.bounds.options import UNCUT, Estimand, Options
 from ldpstream.estimators.bounds.sampled import grown, of_devices, resampled_error, shrunk
 from ldpstream.estimators.bounds.two_valued import Rule, quantile, tossed_rules
 from ldpstream.estimators.bounds.types import Estimate, Forms, Pair, Sums
@@ -46,15 +44,13 @@ def bound(sums: Sums, n: int, options: Options) -> Estimate:
     The order of the steps is decided here and nowhere else: bounds form by form, the change of the
     sampling error, the cut to what shares can be. `lowest` and `highest` are the ends before the
     cut. Except with the anytime methods, sums may have the shape `(..., q)` for many statistics at
-    once. `profile` returns the bounds of `padded`.
+    once.
     """
     reports, requested = n, options
     if n == 0:
         value = se = influence = low = high = lowest = highest = np.full(sums.total.size, np.nan)
         form = np.full(value.shape, "", dtype=np.object_)
     else:
-        if options.method == BY_LIKELIHOOD:
-            options = replace(options, method="padded")
         # 1. Count devices in place of reports that share their noise.
         if options.sampling.noise > 1.0:
             sums, n, options = of_devices(sums, n, options, options.sampling.noise)

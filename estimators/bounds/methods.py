@@ -26,7 +26,7 @@ def named_bounds(sums: Sums, n: int, se: Floats, level: float, options: Options)
             below = above = _bernstein(sums, n, level, options)
         case "normal":
             below = above = _normal(sums, n, se, level, options)
-        case "padded" | "exact" | "profile":
+        case "padded" | "exact":
             raise ValueError(f"{options.method} has a form for each query")
         case other:
             assert_never(other)

@@ -48,14 +48,13 @@ class Sampling:
 
 ONE_REPORT_EACH: Final = Sampling()
 """Reports of different devices, which are an unknown part of all devices."""
-_Named = Literal["profile", "normal", "bernstein", "anytime"]
+_Named = Literal["normal", "bernstein", "anytime"]
 
 Method = Literal["padded", "exact", _Named]
 """How bounds are computed.
 
 - `padded`: covers for every query with few reports or many; `bounded` picks the form.
 - `exact`: the same form if it is proved at every n, else an e-value's or Bernstein's bounds.
-- `profile`: by likelihood, calibrated, if the mechanism has one and it is narrower; else `padded`.
 - `normal`: z times the plug-in standard error.
 - `bernstein`: empirical Bernstein bounds, at every n.
 - `anytime`: holds at every moment of a window at once, proved.
@@ -82,9 +81,6 @@ Form = Literal[
     _Named,
 ]
 """The kind of bound of a query (`bounded`)."""
-
-BY_LIKELIHOOD: Final = "profile"
-"""The method by likelihood; queries that it does not bound are bounded as under `padded`."""
 
 UNCUT: Final = "normal"
 """The one method whose bounds are not cut to what shares can be."""

@@ -18,7 +18,7 @@ at several levels. Two facts decide which rule holds (docs/theory.md, section 14
 
 **Whether the bounds of the method are proved at every n.**
 
-- *Measured* (`padded`, `profile`, `normal`): the distances of the ends from the estimates are
+- *Measured* (`padded`, `normal`): the distances of the ends from the estimates are
   combined as errors are, `d^2 = d_a^2 + d_b^2 + 2 r d_a d_b`, on each side with the end that counts
   there. That is Newcombe's hybrid interval (1998, method 10; Zou and Donner 2008), exact where both
   estimates are normal, and equal to `z e` under `normal`.
@@ -46,7 +46,7 @@ Bounds: TypeAlias = Callable[[OptionKeywords], Estimate]
 """The estimates of one span, with bounds by these options."""
 QuantileBounds: TypeAlias = Callable[[OptionKeywords], Quantiles]
 
-MEASURED: Final[frozenset[Method]] = frozenset({"padded", "profile", "normal"})
+MEASURED: Final[frozenset[Method]] = frozenset({"padded", "normal"})
 """The methods whose bounds are not proved at every n."""
 _STEPS: Final = 6
 """Levels of each span; with more, proved bounds of a change are hardly narrower."""

@@ -243,13 +243,6 @@ class CountPrefixes:
                 anchors[row, cuts.group[at]] = self.anchors[at]
             yield ranks, _anchored(self.decoder, cuts, ranks, plain, anchors)
 
-    @property
-    def worst_noise(self) -> Floats:
-        """The most noise that one user adds to each prefix, or a bound on it: float64 `(m,)`."""
-        noise = self._envelope(self.noisiest, np.maximum)
-        noise[-1] = 0.0  # the whole domain
-        return noise
-
     def _envelope(self, ends: Floats, extreme: np.ufunc) -> Floats:
         """Return the extremes of the prefixes' decoders.
 
@@ -304,12 +297,6 @@ class SetPrefixes:
         """Return the sums of every prefix, q = m."""
         return set_sums(self.queries, statistic, self._indicators())
 
-    @property
-    def worst_noise(self) -> Floats:
-        """The most noise that one user adds to each prefix, float64 `(m,)`."""
-        queries = (self.queries.set_query(indicator) for indicator in self._indicators())
-        return np.array([query.noise.max() for query in queries])
-
     def _indicators(self) -> Iterator[Floats]:
         for cut in range(int(self.positions.max()) + 1):
             yield (self.positions <= cut).astype(np.float64)
@@ -322,11 +309,6 @@ class SummedPrefixes:
     decoder: LinearDecoder
     positions: Integers
     prefix_noise: PrefixNoise
-
-    @property
-    def worst_noise(self) -> Floats:
-        """The noise that any user adds to each prefix, float64 `(m,)`."""
-        return self.prefix_noise.noise
 
     def sums(self, statistic: Statistic) -> Sums:
         """Return the sums of every prefix, q = m; the last is the whole domain."""

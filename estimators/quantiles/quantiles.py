@@ -7,17 +7,8 @@ from typing import Unpack
 import numpy as np
 import scipy
 
-from ldpstream.estimators.bounds.likelihood_rule import quantiles_use_likelihood
-from ldpstream.estimators.bounds.options import (
-    ANYTIME,
-    BY_LIKELIHOOD,
-    Method,
-    OptionKeywords,
-    Options,
-)
+from ldpstream.estimators.bounds.options import ANYTIME, OptionKeywords, Options
 from ldpstream.estimators.bounds.types import Estimate
-from ldpstream.estimators.likelihood.line import Line
-from ldpstream.estimators.likelihood.profile import Profile
 from ldpstream.estimators.quantiles.prefixes import Prefixes
 from ldpstream.mechanisms.base.arrays import Floats, Integers
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
@@ -28,15 +19,13 @@ class Quantiles:
     """Quantiles as positions on the ordered dimension, 0-based.
 
     `p`, `value`, `low` and `high` are float64 of shape `(q,)`. The last three hold integers, or NaN
-    if undefined: all at n = 0, and bounds if those of the prefixes are undefined. `form` is the
-    method by likelihood that gave the bounds; None if they come from the prefixes.
+    if undefined: all at n = 0, and bounds if those of the prefixes are undefined.
     """
 
     p: Floats
     value: Floats
     low: Floats
     high: Floats
-    form: Method | None = None
 
 
 def estimate_quantiles(
@@ -55,7 +44,7 @@ def estimate_quantiles(
     number of quantiles, also post-selected ones; they do not depend on which quantiles are
     requested. Without it, the bounds of each quantile hold by themselves. Anytime bounds on the
     respondents' quantiles always use simultaneous ones: the quantile moves as more devices report,
-    so that any prefix may come to decide it. Bounds by `profile` hold for each quantile by itself.
+    so that any prefix may come to decide it.
 
     Raises:
         ValueError: if a probability is not in (0, 1), the statistic does not count n reports, or an
@@ -65,20 +54,7 @@ def estimate_quantiles(
     chosen = Options(**options)
     if chosen.method == ANYTIME and chosen.estimand == "respondents":
         options["simultaneous"] = True
-    interval = invert(prepared.estimate(statistic, n, **options), probabilities)
-    if chosen.method != BY_LIKELIHOOD:
-        return interval
-    line = Line.of(mechanism, statistic)
-    noise = float(prepared.prepared.worst_noise.max())
-    if n == 0 or not quantiles_use_likelihood(noise, chosen):
-        return interval
-    profile = Profile.of(line, chosen.confidence)
-    ends = np.array(
-        [profile.position(p, prepared.positions) for p in interval.p.tolist()], dtype=np.float64
-    )
-    low, high = ends.reshape(-1, 2).T
-    value = np.clip(interval.value, low, high)
-    return Quantiles(interval.p, value, low, high, chosen.method)
+    return invert(prepared.estimate(statistic, n, **options), probabilities)
 
 
 def positions(shares: Floats, probabilities: Sequence[float]) -> Floats:

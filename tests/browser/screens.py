@@ -2,7 +2,7 @@
 
 Every view of the newest final window in light and dark and on a phone, drawn by a real Chromium
 from example collections, one of which waits for a partition and one rejects; and whole, the
-quantiles of a quarter of an hour of start times, with bounds by likelihood.
+quantiles of a quarter of an hour of start times.
 """
 
 import argparse
@@ -36,7 +36,6 @@ STARTS: dict[str, Any] = {
     "epsilon": 0.1,
     "domain": {"interval": [0.0, 6.4], "bins": 128},
     "estimand": "population",
-    "method": "profile",
     "partitions": 1,
     "window": {"size": "15m", "retention": "1h"},
     "publish": {"every": "100ms", "top": 0, "quantiles": [0.5, 0.95]},

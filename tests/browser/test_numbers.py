@@ -153,14 +153,6 @@ async def test_the_cumulative_distribution_and_its_quantiles(
     assert await painted(page, "#cdf-chart canvas") > 0.02
 
 
-async def test_bounds_by_likelihood_are_offered_where_there_is_one(page: Page, url: str) -> None:
-    for collection, offered in (("ages", True), ("modes", False)):
-        await open_view(page, url, collection, "values", "&method=profile")
-        assert await page.locator("#method option[value=profile]").is_disabled() != offered
-        method = "profile" if offered else "anytime"
-        assert f"method {method}," in await page.locator("#bounds").inner_text()
-
-
 async def test_weights_stand_beside_the_shares(page: Page, url: str) -> None:
     document = await ask(url, "floors/estimate", top="all", **TOGETHER)
     await open_view(page, url, "floors", "values")

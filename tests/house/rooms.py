@@ -33,7 +33,6 @@ ROOMS: Final = (
     "mechanisms/ledger",
     "mechanisms",
     "estimators/bounds",
-    "estimators/likelihood",
     "estimators",
     "estimators/areas",
     "estimators/quantiles",

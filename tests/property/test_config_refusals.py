@@ -34,7 +34,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"confidence": 1.0}, "confidence: expected a number above 0 and below 1, got 1.0"),
     ({"confidence": float("nan")}, "confidence: expected a number above 0 and below 1, got nan"),
     ({"estimand": "all"}, 'estimand: expected one of "respondents", "population" or "active"'),
-    ({"method": "wilson"}, 'method: expected one of "padded", "exact", "profile", "normal"'),
+    ({"method": "wilson"}, 'method: expected one of "padded", "exact", "normal"'),
     ({"sharpest": 0}, "sharpest: expected"),
     ({"sharpest": 0.5}, "sharpest: expected"),
     ({"rejected": "drop"}, 'rejected: expected one of "copy" or "count", got "drop"'),

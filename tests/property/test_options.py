@@ -94,7 +94,7 @@ def test_configured_and_written_ranges_agree_with_the_domain(sizes: list[int], d
         (Size(10), {"confidence": ["nan"]}, "confidence: expected a number above 0 and below 1"),
         (Size(10), {"top": ["-1"]}, 'top: expected a whole number or "all", got -1'),
         (Size(10), {"top": ["some"]}, 'top: expected a whole number or "all", got some'),
-        (Size(10), {"method": ["wilson"]}, "method: expected one of padded, exact, profile, "),
+        (Size(10), {"method": ["wilson"]}, "method: expected one of padded, exact, normal, "),
         (Size(10), {"estimand": ["x"]}, "estimand: expected one of respondents, population"),
         (
             Size(10),

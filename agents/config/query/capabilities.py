@@ -13,8 +13,7 @@ from ldpstream.agents.config.query.options import (
     Setting,
 )
 from ldpstream.agents.config.query.queries import BoxRequest, name_block
-from ldpstream.estimators.bounds.options import ANYTIME, BY_LIKELIHOOD
-from ldpstream.estimators.likelihood.mechanisms import SUPPORTED, has_likelihood
+from ldpstream.estimators.bounds.options import ANYTIME
 from ldpstream.estimators.queries import indicator
 from ldpstream.mechanisms.base.errors import QueryError
 from ldpstream.mechanisms.base.texts import canonical_text
@@ -125,7 +124,7 @@ def _is_ordered(spec: CollectionSpec) -> bool:
 
 
 def check_support(options: EstimateOptions, spec: CollectionSpec) -> None:
-    """Refuse areas and likelihoods where the mechanism does not support them."""
+    """Refuse areas, orders and queries that the mechanism does not support."""
     if spec.attributes:
         _check_attributes(options, spec)
         return
@@ -140,13 +139,6 @@ def check_support(options: EstimateOptions, spec: CollectionSpec) -> None:
     if options.areas and _values_alone(spec).size != spec.domain.estimated.size:
         raise QueryError(
             "areas", "a mechanism with one report distribution for each value; ask for top=all"
-        )
-    if options.method == BY_LIKELIHOOD and not supports_likelihood(spec):
-        mechanism = _values_alone(spec)
-        raise QueryError(
-            "method",
-            f"padded or another, got {options.method}, which is for {SUPPORTED}: this is "
-            f"{mechanism.id} with {mechanism.size:,} values",
         )
 
 
@@ -214,11 +206,6 @@ def disclosed_blocks(spec: CollectionSpec) -> Blocks | None:
     """Return the blocks of the estimated values that reports disclose; None without such blocks."""
     blocks = _values_alone(spec).policy.disclosed_blocks
     return None if blocks is None or blocks.size != spec.domain.estimated.size else blocks
-
-
-def supports_likelihood(spec: CollectionSpec) -> bool:
-    """Return whether shares of a collection's values can be estimated by likelihood."""
-    return has_likelihood(_values_alone(spec))
 
 
 def _values_alone(spec: CollectionSpec) -> Mechanism:

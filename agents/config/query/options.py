@@ -226,8 +226,7 @@ class EstimateRequest(RequestModel):
     )
     method: Annotated[Method | None, choice(Method)] = Field(
         default=None,
-        description="How bounds are made; anytime: they hold at every moment of a window at once; "
-        "profile: by likelihood, for l1-geometric in one dimension",
+        description="How bounds are made; anytime: they hold at every moment of a window at once",
     )
     simultaneous: Annotated[bool | None, FLAG] = Field(
         default=None, description="Wider bounds, which all hold at once"

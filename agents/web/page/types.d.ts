@@ -168,7 +168,7 @@ type Names = {
 };
 
 type Attribute = Names &
-  Pick<Collection, "name" | "mechanism" | "values" | "domain" | "likelihood">;
+  Pick<Collection, "name" | "mechanism" | "values" | "domain">;
 
 type LossOverTime = { over: string; charges: number; loss: string; factor: string };
 
@@ -235,7 +235,6 @@ type Collection = Names & {
   confidence: number;
   estimand: string;
   method: string;
-  likelihood: boolean; // Whether bounds can be those of likelihood.
   top: number;
   quantiles: number[];
   ranges: string[];

@@ -9,7 +9,7 @@ import pytest
 from ldpstream.estimators.areas.areas import estimate_areas
 from ldpstream.estimators.areas.tree import prepare_tree
 from ldpstream.estimators.bounds.bounded import forged_reports
-from ldpstream.estimators.bounds.options import BY_LIKELIHOOD, Estimand, Method, Sampling
+from ldpstream.estimators.bounds.options import Estimand, Method, Sampling
 from ldpstream.estimators.bounds.types import Estimate
 from ldpstream.estimators.estimate import estimate_values
 from ldpstream.estimators.quantiles.prefixes import Prefixes
@@ -26,7 +26,7 @@ from tests.exact.enumeration import counted
 
 FOURS = RandomizedResponse(1.0, Blocks(np.arange(12) // 4))
 COUNTS = np.array([3, 1, 1, 2, 200, 90, 80, 70, 0, 0, 0, 0])
-METHODS = tuple(method for method in get_args(Method) if method != BY_LIKELIHOOD)
+METHODS = get_args(Method)
 PARTS = (0.05, 0.2, 0.7, 0.999)
 PROVED = ("product", "clopper-pearson", "range", "enumerated", "bernstein")
 

@@ -231,17 +231,3 @@ def test_the_best_channel_is_written_for_a_collection_that_uses_it(tmp_path: Pat
     assert plan.optimum.error <= plan.mechanisms[0].error * (1 + 1e-9)
     with pytest.raises(ValueError, match="search_seconds: expected a number above 0, got 0"):
         ldp.plan(planned, channel_file=file, respondents=100, search_seconds=0)
-
-
-def test_likelihood_is_offered_where_there_is_one():
-    starts = ldp.define_collection(
-        "starts", mechanism="l1-geometric", epsilon=0.2, domain={"size": 20}, minimum=1
-    )
-    reports = draw(starts, [7] * 500)
-    asked: Any = {"method": "profile", "quantiles": [0.5]}
-    (median,) = ldp.estimate(reports, **asked).quantiles
-    assert median.bound == "profile"
-    assert median.low <= 7 <= median.high
-    said = "which is for l1-geometric in one dimension of 2 to 1,024 values: this is l1-bits"
-    with pytest.raises(ValueError, match=said):
-        ldp.estimate(draw(AGES, [5.0] * 10), method="profile")

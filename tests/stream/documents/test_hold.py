@@ -184,19 +184,6 @@ def test_hold_widens_the_bounds_of_spans_and_not_those_of_a_window(
         assert (high - low >= 0.97 * wider * (once[:, 3] - once[:, 2])).all()
 
 
-def test_likelihoods_are_not_offered_for_spans(tmp_path: Path):
-    line = (
-        MODES.replace("randomized-response", "l1-geometric")
-        .replace('{ values = ["bus", "train", "walk"] }', "{ sizes = [3] }")
-        .replace("epsilon = 1.0", "epsilon = 0.1")
-    )
-    config = configured_modes(tmp_path, line + "hold = 4\n")
-    profile, padded = (
-        bounds(config, days=4, method=method, n=400) for method in ("profile", "padded")
-    )
-    assert (profile == padded).all()
-
-
 def test_documents_of_held_reports_state_no_central_loss(tmp_path: Path):
     off = MODES.replace("minimum = 1\n", 'minimum = 100\npublish = { every = "off" }\n')
     folder = configured(tmp_path, off)

@@ -146,7 +146,6 @@ async def test_spans_that_are_told_from_one_part_are_not_compared(client: Client
         ("?before_start=0", "before_end: expected before_start and before_end, or neither"),
         ("?start=2026-11-21T10:00:30Z&end=2026-11-21T10:02:00Z", "start: expected the edge"),
         ("?quantile=0.5", "quantile: expected an ordered domain"),
-        ("?method=profile", "method: expected padded or another"),
     ],
 )
 async def test_what_cannot_be_compared_is_refused(client: Client, query: str, error: str) -> None:

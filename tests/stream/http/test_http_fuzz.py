@@ -57,7 +57,7 @@ TEXTS: Final = {
     "quantile": ["0.5", "1e-9", "0.999999999999", "nan", "-1", "1"],
     "estimand": ["population", "respondents", "active", "x"],
     "method": [
-        "normal", "bernstein", "anytime", "exact", "profile",
+        "normal", "bernstein", "anytime", "exact",
         "wilson",
     ],
     "simultaneous": ["true", "false", "1"],

@@ -245,7 +245,6 @@ async def test_answers_are_tagged_and_compressed(client: Client) -> None:
         ("?value=plane", "value: expected"),
         ("?project=simplex", "project: unknown parameter"),
         ("?start=yesterday", "start: expected a time"),
-        ("?method=profile", "method: expected padded or another"),
     ],
 )
 async def test_what_cannot_be_asked_is_refused(client: Client, query: str, error: str) -> None:

@@ -4,7 +4,6 @@ import { confidenceText } from "./format.js";
 
 // People look at an open window many times, and only anytime bounds hold at all these moments.
 const WATCHED = "anytime";
-const BY_LIKELIHOOD = "profile";
 
 /**
  * Return the method to ask for: the chosen one, anytime while open, or the collection's own.
@@ -26,10 +25,8 @@ export function methodFor(collection, window, choice) {
  * @param {string} method
  */
 export function isOffered(collection, method) {
-  if (collection.attribute && collection.estimand === "respondents" && method === WATCHED) {
-    return false; // Anytime bounds do not exist for an attribute's respondents.
-  }
-  return collection.likelihood || method !== BY_LIKELIHOOD;
+  // Anytime bounds do not exist for an attribute's respondents.
+  return !(collection.attribute && collection.estimand === "respondents" && method === WATCHED);
 }
 
 /** @param {Estimate} estimate */

@@ -50,7 +50,7 @@ async function update(shown, current) {
 
 /** @param {Shown} shown */
 const togetherOf = ({ collection, method }) => ({
-  method: method === "profile" ? "padded" : method, // Profile bounds are not simultaneous.
+  method,
   simultaneous: true,
   ...quantileOptions(collection),
 });

@@ -39,7 +39,7 @@ export async function askChange(collection, span, before, method) {
   const options = {
     ...{ start: span.start, end: span.end, before_start: before.start, before_end: before.end },
     top: values <= MOST_VALUES && !parts.length ? "all" : many,
-    method: method === "profile" ? "padded" : method, // Profile bounds are single.
+    method,
     ...quantileOptions(collection),
     range: asked,
     blocks: domain.blocks ? true : undefined,

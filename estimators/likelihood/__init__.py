@@ -1,1 +1,0 @@
-"""The likelihood of counts on one ordered dimension: maximum, profile bounds, a smooth curve."""
