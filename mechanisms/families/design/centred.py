@@ -168,10 +168,10 @@ class CentredDecoder(DesignDecoder):
         """The `CentredDesign.noise` of all kinds, `(3, rows)`."""
         return np.concatenate([design.noise for design in self._centred], axis=1)
 
-    def decode(self, weights: Floats) -> Floats:
-        decoded: Floats = super().decode(weights)
+    def decode_each(self, weights: Floats) -> Floats:
+        decoded: Floats = super().decode_each(weights)
         for design, reports, values in self._each_moved():
-            decoded[reports] += weights[values].sum(axis=1)[:, None] * design.moved
+            decoded[:, reports] += weights[:, values].sum(axis=2)[..., None] * design.moved
         return decoded
 
     def _each_moved(self) -> Iterator[tuple[CentredDesign, Indices, Indices]]:

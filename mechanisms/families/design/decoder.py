@@ -1,5 +1,6 @@
 """Linear queries of symmetric designs inside blocks, by one transform and two-valued decoders."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -37,12 +38,16 @@ class DesignDecoder(DisclosedBlocks, MassDecoder):
         self._tables = SupportTables.of([d.support for d in layout.designs])
         self._unlikely = np.array([float(d.unlikely) for d in layout.designs])
         self._excess = np.array([float(d.likely - d.unlikely) for d in layout.designs])
-        # A block of one report is its own sum.
+        # Blocks with the same sums are summed together; one of one report is its own sum.
+        alike: dict[tuple[Incidence, int], list[int]] = defaultdict(list)
+        for kind, (design, incidence) in enumerate(zip(layout.designs, incidences, strict=True)):
+            alike[incidence, design.order].append(kind)
         self._starts = {
-            kind: layout.starts[layout.kinds == kind]
-            for kind, design in enumerate(layout.designs)
-            if design.order > 1
+            kinds[0]: layout.starts[np.isin(layout.kinds, kinds)]
+            for (_, order), kinds in alike.items()
+            if order > 1
         }
+        self._same_sums = len(alike) == 1
         if layout.blocks.count == 1:
             self.step = float(self._tables.step[0])
 
@@ -64,19 +69,16 @@ class DesignDecoder(DisclosedBlocks, MassDecoder):
             for first in range(0, len(starts), step):
                 yield each[kind], starts[first : first + step], order
 
-    def _sum(self, each: Sequence[IncidenceProduct], vector: NDArray[Number]) -> NDArray[Number]:
-        """Return the sums of all blocks, each by the transform of its design."""
-        if self.step is not None:
-            (alone,) = each[0](vector[None])
-            return np.asarray(alone)
-        out = vector.copy()
+    def _sum(self, each: Sequence[IncidenceProduct], rows: NDArray[Number]) -> NDArray[Number]:
+        """Return the sums of all blocks, each by the transform of its design: `(r, outputs)`."""
+        if self._same_sums:
+            blocks = rows.reshape(-1, self._layout.designs[0].order)
+            return each[0](blocks).reshape(rows.shape)
+        out = rows.copy()
         for sums, starts, reports in self._batches(each):
-            if len(starts) == 1:
-                block = slice(int(starts[0]), int(starts[0]) + reports)
-                out[block] = sums(vector[None, block])[0]
-            else:
-                places = starts[:, None] + np.arange(reports)
-                out[places] = sums(vector[places])
+            places = starts[:, None] + np.arange(reports)
+            summed = sums(rows[:, places].reshape(-1, reports))
+            out[:, places] = summed.reshape(len(rows), len(starts), reports)
         return out
 
     def _in_block(self, sums: NDArray[Number], at: slice | Integers) -> NDArray[Number]:
@@ -85,9 +87,9 @@ class DesignDecoder(DisclosedBlocks, MassDecoder):
 
     def totals(self, statistic: Statistic) -> Floats:
         """Return `(S_x - other N_j)/(own - other)`, S_x the exact number of supporting reports."""
-        supporting = self._sum(self._to_values, statistic)
+        supporting = self._supporting(statistic)
         in_block, tables = self.group_reports(statistic), self._tables
-        if self.step is not None:
+        if self._layout.blocks.count == 1:
             alike: Floats = tables.step[0] * supporting[: self._place.size]
             alike += tables.low[0] * in_block[0]
             return alike
@@ -97,10 +99,14 @@ class DesignDecoder(DisclosedBlocks, MassDecoder):
             sums[at] = tables.totals(self._kind(at), supporting[self._slot(at)], of_block)
         return sums
 
+    def _supporting(self, statistic: Statistic) -> Statistic:
+        """Return the number of reports that support the value with the place of each report."""
+        (sums,) = self._sum(self._to_values, statistic[None])
+        return np.asarray(sums)
+
     def second_moments(self, statistic: Statistic) -> Floats:
         """Return `high^2 S_x + low^2 (N_j - S_x)`."""
-        supporting = self._sum(self._to_values, statistic)
-        in_block = self.group_reports(statistic)
+        supporting, in_block = self._supporting(statistic), self.group_reports(statistic)
         every = slice(None)
         counts, of_block = supporting[self._slot(every)], self._in_block(in_block, every)
         return self._tables.single_values(self._kind(every), counts, of_block).second_moments
@@ -117,90 +123,54 @@ class DesignDecoder(DisclosedBlocks, MassDecoder):
         return self._tables.low[kinds], self._tables.high[kinds]
 
     def decode_each(self, weights: Floats) -> Floats:
-        """Return `decode` of each row; a block takes one transform for all rows."""
-        if self.step is None:
-            return self._decode_in_blocks(weights)
-        whole = _whole(weights)
-        placed = np.zeros((len(weights), self._layout.outputs), whole.dtype)
-        placed[:, : self._place.size] = whole
-        decoded: Floats = self._tables.step[0] * self._to_reports[0](placed)
-        decoded += (self._tables.low[0] * weights).sum(axis=1)[:, None]
+        """Return `h` with `Q h = w` of each row, from the weights that a report supports and all.
+
+        A block takes one transform for all rows.
+        """
+        layout, tables = self._layout, self._tables
+        if layout.blocks.count == 1:
+            whole = _whole(weights)
+            placed = np.zeros((len(weights), layout.outputs), whole.dtype)
+            placed[:, : self._place.size] = whole
+            decoded: Floats = tables.step[0] * self._to_reports[0](placed)
+            decoded += (tables.low[0] * weights).sum(axis=1)[:, None]
+            return decoded
+        placed, moved = np.zeros((len(weights), layout.outputs)), np.empty_like(weights)
+        for at in parts(weights.shape[1]):
+            kinds = self._kind(at)
+            placed[:, self._slot(at)] = tables.step[kinds] * weights[:, at]
+            moved[:, at] = tables.low[kinds] * weights[:, at]
+        decoded = self._sum(self._to_reports, placed)
+        for row, of_values in zip(decoded, moved, strict=True):
+            of_block = np.bincount(layout.blocks.of_value, of_values, layout.blocks.count)
+            row += np.repeat(of_block, layout.orders)
         return decoded
 
-    def expect_each(self, functions: Floats) -> Floats:
-        """Return `expect` of each row; a block takes one transform for all rows."""
-        if self.step is None:
-            return self._expect_in_blocks(functions)
-        supporting = self._to_values[0](functions)[:, : self._place.size]
-        means: Floats = self._excess[0] * supporting
-        means += self._unlikely[0] * functions.sum(axis=1)[:, None]
-        return means
+    def expect_each(self, function: Floats) -> Floats:
+        """Return `Q f` of each row, from its sums over a block and over what supports a value.
 
-    def _sum_rows(self, each: Sequence[IncidenceProduct], rows: Floats) -> Floats:
-        """Do the same as `_sum` for several vectors, `(r, outputs)`."""
-        out = rows.copy()
-        for sums, starts, reports in self._batches(each):
-            places = starts[:, None] + np.arange(reports)
-            summed = sums(rows[:, places].reshape(-1, reports))
-            out[:, places] = summed.reshape(len(rows), len(starts), reports)
-        return out
-
-    def _decode_in_blocks(self, weights: Floats) -> Floats:
-        if len(weights) == 1:
-            return super().decode_each(weights)
-        layout, every = self._layout, slice(None)
-        kinds, count = self._kind(every), layout.blocks.count
-        placed = np.zeros((len(weights), layout.outputs))
-        placed[:, self._slot(every)] = self._tables.step[kinds] * weights
-        # One count for all rows, each with blocks of its own.
-        blocks = layout.blocks.of_value + count * np.arange(len(weights))[:, None]
-        moved = (self._tables.low[kinds] * weights).ravel()
-        of_block = np.bincount(blocks.ravel(), moved, count * len(weights))
-        decoded = self._sum_rows(self._to_reports, placed)
-        decoded += np.repeat(of_block.reshape(len(weights), count), layout.orders, axis=1)
-        return decoded
-
-    def _expect_in_blocks(self, functions: Floats) -> Floats:
-        if len(functions) == 1:
-            return super().expect_each(functions)
-        every = slice(None)
-        kinds = self._kind(every)
-        in_block = np.add.reduceat(functions, self.reports.starts, axis=1)
-        means: Floats = self._unlikely[kinds] * in_block[:, self._layout.blocks.of_value]
-        supporting = self._sum_rows(self._to_values, functions)
-        means += self._excess[kinds] * supporting[:, self._slot(every)]
+        A block takes one transform for all rows.
+        """
+        supporting = self._sum(self._to_values, function)
+        if self._layout.blocks.count == 1:
+            alike: Floats = self._excess[0] * supporting[:, : self._place.size]
+            alike += self._unlikely[0] * function.sum(axis=1)[:, None]
+            return alike
+        in_block = np.add.reduceat(function, self.reports.starts, axis=1)
+        means = np.empty((len(function), self._place.size))
+        for at in parts(means.shape[1]):
+            kinds, of_block = self._kind(at), in_block[:, self._layout.blocks.of_value[at]]
+            sums = self._excess[kinds] * supporting[:, self._slot(at)]
+            means[:, at] = self._unlikely[kinds] * of_block + sums
         return means
 
     def decode(self, weights: Floats) -> Floats:
-        """Return `h` with `Q h = weights`, from the weights that each report supports and all."""
-        layout = self._layout
-        if self.step is not None:
-            (alike,) = self.decode_each(weights[None])
-            return np.asarray(alike)
-        placed, moved = np.zeros(layout.outputs), np.empty(weights.size)
-        for at in parts(weights.size):
-            kinds = self._kind(at)
-            placed[self._slot(at)] = self._tables.step[kinds] * weights[at]
-            moved[at] = self._tables.low[kinds] * weights[at]
-        of_block = np.bincount(layout.blocks.of_value, moved, layout.blocks.count)
-        decoded: Floats = self._sum(self._to_reports, placed)
-        decoded += np.repeat(of_block, layout.orders)
-        return decoded
+        (decoded,) = self.decode_each(weights[None])
+        return np.asarray(decoded)
 
     def expect(self, function: Floats) -> Floats:
-        """Return `Q f`, from the sums over each block and over the reports that support a value."""
-        reports = np.asarray(function, dtype=np.float64)
-        if self.step is not None:
-            (alike,) = self.expect_each(reports[None])
-            return np.asarray(alike)
-        supporting = self._sum(self._to_values, reports)
-        in_block = np.add.reduceat(reports, self.reports.starts)
-        means = np.empty(self._place.size)
-        for at in parts(means.size):
-            kinds, sums = self._kind(at), supporting[self._slot(at)]
-            of_block = self._in_block(in_block, at)
-            means[at] = self._unlikely[kinds] * of_block + self._excess[kinds] * sums
-        return means
+        (means,) = self.expect_each(np.asarray(function, dtype=np.float64)[None])
+        return np.asarray(means)
 
     def noise_levels(self, at: slice | Integers) -> tuple[Floats, Floats, Floats]:
         """Return the noise of users of each value, and the least and largest of its block's."""
@@ -218,10 +188,6 @@ class DesignDecoder(DisclosedBlocks, MassDecoder):
         # `ones` is low + step for each value that the report supports, and low for each other.
         each = self._excess[kinds] / tables.step[kinds]
         least: Floats = (self._unlikely[kinds] - each * tables.low[kinds]) * sizes
-        if self.step is not None:
-            alike: Floats = each[0] * ones
-            alike += least[0]
-            return alike
         return np.repeat(least, layout.orders) + np.repeat(each, layout.orders) * ones
 
     def noise_extremes(self) -> tuple[Floats, Floats]:
