@@ -22,12 +22,12 @@ _CENTRES: Final = np.array([0.0, 0.5, 1.0])
 _SCALES: Final = 4.0 ** -np.arange(8.0)
 _FINER: Final = np.arange(1.0, 8.0) ** -2
 _PARTS: Final = np.append(1.0, _FINER / _FINER.sum()) / 2.0
-"""The scales of `mixture_half_width` relative to `sharpest`, and their weights with sum 1."""
+"""The scales of `tail_mixture` relative to `sharpest`, and their weights with sum 1."""
 _RATES: Final = 1.5 ** np.arange(-8.0, 18.0)
 """The lambdas of `tail_mixture`, relative to the one that is best at `sharpest`."""
 _EDGES: Final = np.concatenate([[0.0], np.sqrt(_RATES[1:] * _RATES[:-1]), [np.inf]])
 _MASSES: Final = np.diff(_PARTS @ np.vectorize(math.erf)(np.sqrt(_SCALES / 2.0)[:, None] * _EDGES))
-"""Their weights with sum 1: the prior of `mixture_half_width` between the neighbours' means."""
+"""Their weights with sum 1: those of the normal mixture between the neighbours' means."""
 _LOG_MASSES: Final = np.log(_MASSES)[:, None]
 _STEEPEST: Final = 60.0
 """Largest lambda times B."""
@@ -205,21 +205,27 @@ def tail_mixture(
 ) -> Floats:
     """Return how far the sum of n reports lies above its mean at most; the other side likewise.
 
-    `rows` are variances, offs and what `sharpest` is to `mixture_half_width`, float64 `(3, q)`. A
-    variance above 0 bounds the sum of the reports' variances so far, and an off is the B of
+    `rows` are variances, offs and the sums of variances at which bounds are narrowest, which must
+    not depend on the reports, float64 `(3, q)`. A variance above 0 bounds the sum of the reports'
+    variances so far, and an off is the B of
     `exponent(lambda B, q)`, which bounds `log E exp(lambda (h - E h))` of one report with the
     variance `q B^2`. It grows with q and is concave in q. For reports with different variances the
     sum of their exponents is therefore at most `n exponent(lambda B, variance/(n B^2))`, and
     `sum_j w_j exp(lambda_j S - n exponent(..))` is at most a supermartingale with mean 1, at every
     n and whatever larger variance is put in. It stays below `2/level` (Ville), half of the level
-    for each side. lambda has the prior of `mixture_half_width`, in 26 places.
+    for each side.
+
+    lambda has 26 places, with the weights of a mixture of normal distributions (Waudby-Smith,
+    Arbour, Sinha, Kennedy, Ramdas 2021, Theorem 2.2 and its appendix on r). Half of the weight is
+    kept for scales of `sharpest` divided by 4, 16, ...: this costs 2% where the bound is narrowest,
+    and a query with a hundredth of the expected variance gets bounds half as wide.
     """
     if rows.shape[1] == 1:
         # A single row would be summed in another order, and the last bits must not differ.
         return tail_mixture(exponent, np.repeat(rows, 2, axis=1), n, level)[:1]
     variance, off, sharpest = rows
     target = math.log(2.0 / level)
-    # As in `mixture_half_width`, with the level of both sides.
+    # Any constant is valid; this one is the best, but it is 0 at level 1.
     r = max(math.log1p(-2.0 * math.log(level)) - 2.0 * math.log(level), 0.1)
     unit, steepest, share = np.sqrt(r / sharpest), _STEEPEST / off, variance / (n * off**2)
     # Rates far above the best one add nothing, and leaving out terms is valid.
@@ -295,39 +301,6 @@ def bernstein_exponent(s: Floats, q: Floats) -> Floats:
     """
     room = 1.0 - s / 3.0
     return np.where(room > 0.0, q * s**2 / (2.0 * np.where(room > 0.0, room, 1.0)), np.inf)
-
-
-def mixture_half_width(variance: Floats, sharpest: Floats, n: int, level: float) -> Floats:
-    """Return the normal mixture's half-width for the mean of n reports.
-
-    `variance` bounds the sum of the reports' variances so far. `sharpest >= 0` is the sum at which
-    the bound is narrowest, and must not depend on the reports. Waudby-Smith, Arbour, Sinha,
-    Kennedy, Ramdas 2021, Theorem 2.2 and its appendix on r: with `variance = n V`,
-    `sharpest = n* V` and one scale, `sqrt(V) sqrt(2 (n r + 1)/(n^2 r) log(sqrt(n r + 1)/level))`,
-    `r = (log(1 - 2 log level) - 2 log level)/n*`.
-
-    There are two differences. The bound is written in the sum itself, so that reports may differ in
-    variance. Half of the level is kept for scales of `sharpest` divided by 4, 16, ...: this costs
-    2% where the bound is narrowest, and a query with a hundredth of the expected variance gets
-    bounds half as wide.
-
-    Asymptotic, and exact if `variance` bounds sub-Gaussian variances (Robbins 1970; for reports
-    within an interval of length R, Hoeffding's `R^2/4`).
-    """
-    # Any constant is valid; this one is the best, but it is 0 at level 1.
-    target = -math.log(level)
-    r = max(math.log1p(2.0 * target) + 2.0 * target, 0.1)
-    unit = np.where(sharpest > 0.0, sharpest, 1.0) / r
-    ratio = np.where(variance > 0.0, variance / unit, 1.0)
-    return np.where(variance > 0.0, np.sqrt(unit * _solve_mixture(ratio, target)) / n, 0.0)
-
-
-def _solve_mixture(ratio: Floats, target: float) -> Floats:
-    """Return the square of the sum that the mixture of unit 1 bounds, for variances `(q,)`."""
-    unit = _SCALES[:, None]
-    start = np.log(_PARTS)[:, None] - np.log1p(ratio / unit) / 2.0 - target
-    slope = 0.5 / (ratio + unit)
-    return _solve(start, slope, (-start / slope).min(axis=0))
 
 
 def mean_ceiling(total: Floats, largest: Floats, level: float) -> Floats:

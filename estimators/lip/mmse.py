@@ -11,11 +11,11 @@ from typing import Final
 
 import numpy as np
 
-from ldpstream.estimators.bounds.anytime import mixture_half_width
+from ldpstream.estimators.bounds.anytime import bennett_exponent, tail_half_width
 from ldpstream.estimators.bounds.options import SHARPEST, CredibleMethod
 from ldpstream.estimators.bounds.two_valued import quantile
 from ldpstream.estimators.estimate import check_counts
-from ldpstream.mechanisms.base.arrays import Floats, Integers
+from ldpstream.mechanisms.base.arrays import Floats
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.lip.lip import Lip
 from ldpstream.mechanisms.interface.mechanism import Statistic
@@ -75,8 +75,7 @@ def estimate_mmse(
     Given the reports, the X_i are independent with variance `a_i (1 - a_i)`. `normal` bounds the
     sum by the normal approximation. `bernstein` uses Bernstein's inequality for independent bits,
     `sqrt(2 V L) + L/3` with `L = log(2/delta)`, and is valid at every n. `anytime` is valid at all
-    n at once: the normal mixture with the bits' sub-Gaussian variances, narrowest at `sharpest`
-    reports.
+    n at once: a mixture of Bennett's bounds for these bits, narrowest at `sharpest` reports.
     """
     check_counts(mechanism, statistic, n)
     if not 0.0 < confidence < 1.0:
@@ -94,11 +93,15 @@ def estimate_mmse(
     mean = float((counts * middle).sum())
     variance = float((counts * middle * (1.0 - middle)).sum())
     # Over a level, a (1 - a) is largest where a is closest to 1/2.
-    nearest = np.clip(0.5, least, largest)
+    # A float of 1 may stand for less; moving toward 1/2 is safe.
+    nearest = np.minimum(np.clip(0.5, least, largest), _NEXT_TO_1)
+    bits = nearest * (1.0 - nearest)
+    widest = float((counts * bits).sum())
     if method == "anytime":
-        half_width = _anytime_half_width(counts, nearest, n, 1.0 - confidence, sharpest)
+        most, off, best = np.array([[widest], [1.0], [sharpest * bits.max()]])
+        level = 1.0 - confidence
+        half_width = n * float(tail_half_width(bennett_exponent, most, off, best, n, level)[0])
     else:
-        widest = float((counts * nearest * (1.0 - nearest)).sum())
         half_width = _half_width(widest, 1.0 - confidence, method)
     low = float((counts * least).sum()) - half_width
     high = float((counts * largest).sum()) + half_width
@@ -111,22 +114,6 @@ def estimate_mmse(
         confidence=confidence,
         method=method,
     )
-
-
-def _anytime_half_width(
-    counts: Integers, posterior: Floats, n: int, delta: float, sharpest: int
-) -> float:
-    """Return the half-width for the sum, exact at every n.
-
-    A bit with mean a is sub-Gaussian with variance `(1 - 2a)/(2 log((1 - a)/a))` (Kearns, Saul
-    1998), 1/4 at a = 1/2.
-    """
-    odd = np.abs(posterior - 0.5) > 1e-6
-    # A float of 1 may stand for less; moving toward 1/2 is safe.
-    a = np.where(odd, np.minimum(posterior, _NEXT_TO_1), 0.25)
-    bits = np.where(odd, (1.0 - 2.0 * a) / (2.0 * (np.log1p(-a) - np.log(a))), 0.25)
-    variance, most = np.array([(counts * bits).sum()]), np.array([sharpest * bits.max()])
-    return n * float(mixture_half_width(variance, most, n, delta)[0])
 
 
 def _half_width(variance: float, delta: float, method: CredibleMethod) -> float:
