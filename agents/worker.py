@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from functools import partial
-from importlib import import_module
 from typing import Any, Final
 
 import faust
@@ -311,8 +310,6 @@ async def _announce(pipeline: Pipeline, url: str, announce: Callable[[str], None
     while not pipeline.ready:  # noqa: ASYNC110 (a look at several objects, and only at the start)
         await asyncio.sleep(_READY_STEP_SECONDS)
     announce(url)
-    # Bounds need it, and loading it takes longer than an answer should.
-    await asyncio.to_thread(import_module, "scipy.special")
 
 
 def faust_settings(

@@ -67,7 +67,6 @@ builtins.__import__ = traced
 from ldpstream.agents.cli.main import find_command
 find_command("worker")
 import ldpstream.agents.worker, ldpstream.agents.web.server
-import scipy.special
 builtins.__import__ = plain
 for name, size in sorted(added.items(), key=lambda item: -item[1])[:12]:
     print(name, f"{size:.1f}")

@@ -15,6 +15,7 @@ Arrays broadcast; `level` is the allowed error, in (0, 1), and `z` is its `quant
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from statistics import NormalDist
 from typing import Final, NamedTuple, Self
 
 import numpy as np
@@ -39,7 +40,7 @@ _TOGETHER: Final = 1 << 12
 
 def quantile(level: float) -> float:
     """Return the normal quantile for a two-sided error."""
-    return float(-scipy.special.ndtri(level / 2.0))
+    return -NormalDist().inv_cdf(level / 2.0)
 
 
 @dataclass(frozen=True)
@@ -355,9 +356,10 @@ def _lower_tail(counts: Floats, chances: Floats, most: Floats) -> Floats:
     moved = v * tilt / (1.0 + p * tilt)
     tilted, rest = p + moved, (counts * moved).sum(axis=0) - short
     ratio = np.log1p(tilt)
+    # The least tilt may round to a chance of 0, whose term is 0: its logarithm has to be finite.
     divergence = counts * (
-        scipy.special.xlog1py(tilted, moved / p)
-        + scipy.special.xlog1py(1.0 - tilted, -moved / (1.0 - p))
+        tilted * np.log1p(np.maximum(moved / p, -1.0 + 2.0**-53))
+        + (1.0 - tilted) * np.log1p(-moved / (1.0 - p))
     )
     scale = ratio * rest - divergence.sum(axis=0)
     chance = np.exp(scale) * _sum_below(counts, tilted, ratio, rest)
@@ -373,7 +375,9 @@ def _sum_below(counts: Floats, p: Floats, ratio: Floats, rest: Floats) -> Floats
     log_size, phase = np.zeros_like(t), rest[:, None] * t
     for count, chance in zip(counts[..., None], p[..., None], strict=True):
         spread = chance * (1.0 - chance)
-        log_size += scipy.special.xlog1py(count / 2.0, -4.0 * spread * sine**2)
+        # Half a turn of a fair toss has size 0.
+        with np.errstate(divide="ignore"):
+            log_size += count / 2.0 * np.log1p(np.where(count > 0.0, -4.0 * spread * sine**2, 0.0))
         # How far a toss turns the phase beyond its mean.
         odd = t**3 * spread * (1.0 - 2.0 * chance)
         series = odd * (-1.0 / 6.0 + (1.0 - 12.0 * spread) * t**2 / 120.0)
