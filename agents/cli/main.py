@@ -1,6 +1,8 @@
 """The `ldpstream` command: find the subcommand, and turn refusals into messages."""
 
+import atexit
 import errno
+import gc
 import io
 import os
 import sys
@@ -85,6 +87,8 @@ class Commands(click.Group):
     def main(self, *args: Any, **extra: Any) -> Never:
         """Run a command and exit: 0, 1 for a failed check, 2 for wrong use or input."""
         extra["standalone_mode"] = False
+        # Python ends with a search for garbage among all objects, which are given up anyway.
+        atexit.register(gc.freeze)
         if sys.stdout is None:
             click.echo("cannot write to standard output: it is closed", err=True)
             sys.exit(REFUSED)
