@@ -2,13 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from pydantic import JsonValue
 
-from ldpstream.agents.document.answers import Collection, DomainShape
 from ldpstream.mechanisms.base.checks import rounded_text
 from ldpstream.mechanisms.domains.base import Domain
+
+if TYPE_CHECKING:
+    from ldpstream.agents.document.answers import Collection, DomainShape
 
 Ends = Sequence[float]
 """The upper end of each interval that is cut into bins; of other values none."""
@@ -37,7 +39,7 @@ class ShownLabels:
         )
 
     @classmethod
-    def of_collection(cls, collection: Collection) -> Self:
+    def of_collection(cls, collection: "Collection") -> Self:
         """Return those of a collection that a worker serves."""
         of: dict[str | None, DomainShape] = {None: collection.domain}
         of |= {attribute.name: attribute.domain for attribute in collection.attributes}

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -13,7 +13,6 @@ from rich.text import Text
 from ldpstream.agents.cli.terminal.common import print_data
 from ldpstream.agents.cli.terminal.labels import PLAIN, ShownLabels, label_text
 from ldpstream.agents.cli.terminal.options import Form
-from ldpstream.agents.document.answers import CollectionStatus
 from ldpstream.agents.document.entries import (
     Areas,
     Calibration,
@@ -30,6 +29,9 @@ from ldpstream.agents.document.model import (
     WaitingReports,
 )
 from ldpstream.mechanisms.base.texts import count
+
+if TYPE_CHECKING:
+    from ldpstream.agents.document.answers import CollectionStatus
 
 _FILE_WIDTH: Final = 160
 _FILE_LINES: Final = 50
@@ -279,7 +281,7 @@ def describe_bounds(document: EstimateDocument, *, together: bool) -> str:
     return text
 
 
-def reasons_text(answer: CollectionStatus) -> str:
+def reasons_text(answer: "CollectionStatus") -> str:
     """Return the number of rejected messages by reason, over all partitions; empty if none."""
     sums: dict[str, int] = {}
     for partition in answer.partitions:
