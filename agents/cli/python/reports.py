@@ -185,15 +185,17 @@ def read_reports(collection: CollectionConfig, path: str | Path) -> ReportSet:
         ValueError: naming the line, for anything but a report of this collection.
         OSError: where the file cannot be opened.
     """
-    spec = collection.spec
-    reports = privatize(collection, [])
     try:
         with Path(path).open("rb") as stream:
-            for chunk in read_lines(stream, spec, chunk=_CHUNK):
-                reports += ReportSet(collection, chunk.reports, chunk.times_ms)
+            chunks = list(read_lines(stream, collection.spec, chunk=_CHUNK))
     except Refused as error:
         raise ValueError(error.message) from None
-    return reports
+    times = [chunk.times_ms for chunk in chunks if chunk.times_ms is not None]
+    return ReportSet(
+        collection,
+        np.concatenate([chunk.reports for chunk in chunks]),
+        np.concatenate(times) if times else None,
+    )
 
 
 def estimate(
