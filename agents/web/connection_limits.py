@@ -117,11 +117,6 @@ def unread_bytes(connection: Connection) -> int:
     return 0 if connection.transport is None else connection.transport.get_write_buffer_size()
 
 
-def loop_time() -> float:
-    """Return the event loop's time in seconds."""
-    return time.monotonic()
-
-
 class ConnectionLimiter:
     """Gives places to connections, and takes them back; nothing else ends connections."""
 
@@ -151,7 +146,7 @@ class ConnectionLimiter:
         if not reserve:
             # `make_place` may have ended the peer's last connection, and forgotten the peer.
             home = self._peers.setdefault(home.name, home)
-        connection = Connection(home, home, reserve, loop_time() + HEADER_SECONDS)
+        connection = Connection(home, home, reserve, time.monotonic() + HEADER_SECONDS)
         self._open[connection] = None
         if reserve:
             self._reserve[connection] = None
@@ -208,7 +203,7 @@ class ConnectionLimiter:
             return
         if not connection.heard:
             connection.heard = True
-            connection.deadline = loop_time() + HEADER_SECONDS
+            connection.deadline = time.monotonic() + HEADER_SECONDS
         arrived = connection.tail + data if connection.tail else data
         if END_OF_HEADERS in arrived:
             connection.header_bytes = -1
@@ -221,17 +216,17 @@ class ConnectionLimiter:
         connection.header_bytes += len(data)
         if connection.header_bytes > HEADER_BYTES:
             # Not at once: these may be bytes of a body sent before the last answer.
-            connection.deadline = min(connection.deadline, loop_time() + _EXCESS_SECONDS)
+            connection.deadline = min(connection.deadline, time.monotonic() + _EXCESS_SECONDS)
 
     def blocked(self, connection: Connection) -> None:
         """Start to time a connection's reader, which has stalled."""
-        connection.unread = (unread_bytes(connection), loop_time())
+        connection.unread = (unread_bytes(connection), time.monotonic())
 
     def unblocked(self, connection: Connection) -> None:
         """Stop to time a connection's reader, which takes data again."""
         connection.unread = None
         if connection.phase is Phase.WAITING:
-            connection.deadline = loop_time() + self._idle_seconds(connection)
+            connection.deadline = time.monotonic() + self._idle_seconds(connection)
 
     def watching(self) -> Middleware:
         """Return the outermost middleware, which gives requests their places."""
@@ -269,7 +264,7 @@ class ConnectionLimiter:
         """End connections whose time is up, until cancelled."""
         while True:
             await asyncio.sleep(_TICK_SECONDS)
-            now = loop_time()
+            now = time.monotonic()
             for connection in [
                 candidate for candidate in self._open if self._is_over(candidate, now)
             ]:
@@ -298,11 +293,11 @@ class ConnectionLimiter:
 
     def _begin(self, connection: Connection, request: web.BaseRequest) -> bool:
         """Return whether to answer a request, and count it for its client."""
-        probe = request.path in _PROBES
-        if connection.reserve and not probe:
-            return False
         peer = connection.home
-        if peer.trusted and not probe:
+        # Others are treated alike whatever their path is, which takes a while to decode.
+        if (connection.reserve or peer.trusted) and request.path not in _PROBES:
+            if connection.reserve:
+                return False
             client = forwarded_for(request, self._bounds.trusted_proxies)
             if client is not None:
                 peer = self._peer(client)
@@ -314,7 +309,7 @@ class ConnectionLimiter:
         if request.content.is_eof():
             connection.phase, connection.deadline = Phase.ANSWERING, _NEVER
             return True
-        connection.phase, connection.deadline = Phase.RECEIVING, loop_time() + BODY_SECONDS
+        connection.phase, connection.deadline = Phase.RECEIVING, time.monotonic() + BODY_SECONDS
         if not connection.reserve:
             connection.peer.yielding[connection] = None
         number = connection.requests
@@ -335,7 +330,7 @@ class ConnectionLimiter:
             connection.home = connection.peer
             connection.home.yielding[connection] = None
         connection.phase = Phase.WAITING
-        connection.deadline = loop_time() + self._idle_seconds(connection)
+        connection.deadline = time.monotonic() + self._idle_seconds(connection)
         connection.heard, connection.header_bytes, connection.tail = False, 0, b""
         if connection.paused and connection.transport is not None:
             connection.paused = False
