@@ -1,6 +1,6 @@
 """Checks and frames the uploads of a collection together: for each alone it would take far longer.
 
-Uploads that arrive within a few milliseconds are checked together, and those of a `linger` are
+Uploads that arrive within some milliseconds are checked together, and those of a `linger` are
 framed together.
 """
 
@@ -19,7 +19,7 @@ from ldpstream.mechanisms.interface.mechanism import Reports
 from ldpstream.mechanisms.wire.one_report import Tokens
 
 FRAME_BYTES: Final = 500_000
-_CHECK_SECONDS: Final = 0.005
+_CHECK_SECONDS: Final = 0.02
 _RANGE: Final = "expected reports that the mechanism can produce"
 _PARTITION: Final = "expected tokens of one partition"
 
