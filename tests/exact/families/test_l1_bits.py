@@ -89,6 +89,16 @@ def test_more_reports_than_one_matrix_product_takes():
     assert mechanism.count(statistic) == 150_000
 
 
+def test_reports_with_unused_bits_are_marked():
+    mechanism = L1Bits(1.0, (6,))
+    payload = np.array([[0b00011111], [0b00100000], [0b10000001], [0]], dtype=np.uint8)
+    decoded_rows, valid = mechanism.decode(payload)
+    assert valid.tolist() == [True, False, False, True]
+    assert np.array_equal(decoded_rows[valid], payload[valid])
+    whole = L1Bits(1.0, (9,))
+    assert whole.decode(np.full((3, 1), 255, dtype=np.uint8))[1].all()
+
+
 def test_large_domains_are_prepared_without_a_matrix():
     for shape in ((65_536,), (256, 256), (40, 40, 40)):
         mechanism = L1Bits(0.5, shape)

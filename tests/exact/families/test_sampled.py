@@ -66,6 +66,17 @@ def test_every_pair_of_records_at_every_output_loses_the_largest_of_its_attribut
     assert worst == max(two_steps, *(loss.ratio for loss in mechanism.certify().losses))
 
 
+def test_the_certificate_is_that_of_the_least_hidden_attribute_however_many_differ():
+    attributes = {"a": {"size": 3, "epsilon": 0.5}, "b": {"size": 5, "epsilon": 2.0}}
+    certificate = spec_of(attributes).mechanism.certify()
+    assert certificate.passed
+    assert certificate.loss_high == 2.0
+    assert certificate.attributes is not None
+    assert [one.loss_high for one in certificate.attributes.values()] == [0.5, 2.0]
+    document: dict[str, Any] = certificate.to_json()
+    assert document["attributes"]["a"]["loss"]["high"] == 0.5
+
+
 def test_a_broken_attribute_fails_the_certificate_by_name():
     class Broken(RandomizedResponse):
         @property
