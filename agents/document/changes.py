@@ -20,9 +20,9 @@ from ldpstream.agents.document.estimates import (
     Basis,
     Entry,
     all_values,
-    estimate_ranges,
     finite,
     largest,
+    prepare_ranges,
     prepared_prefixes,
     whole_sets,
 )
@@ -38,7 +38,7 @@ from ldpstream.estimators.comparison.change import (
     quantile_change,
     sampling_part,
 )
-from ldpstream.estimators.estimate import estimate_sets
+from ldpstream.estimators.estimate import check_counts, estimate_prepared, estimate_sets
 from ldpstream.estimators.quantiles.quantiles import Quantiles, estimate_quantiles
 from ldpstream.estimators.weights import estimate_linear
 from ldpstream.mechanisms.base.arrays import Bools, Floats, Integers
@@ -254,10 +254,13 @@ class _Comparison:
         return _without(change, None if hidden is None else ~whole_sets(hidden, sets))
 
     def _ranges(self, keywords: OptionKeywords) -> tuple[Change, list[Entry]]:
-        ranges, shape = self.before.options.ranges, self.before.domain.shape
-        change = self._estimate(lambda basis, options: estimate_ranges(basis, **options), keywords)
-        change = self._whole(change, [entry.values(shape) for entry in ranges])
-        return change, _rows(change, [{"name": entry.name} for entry in ranges])
+        def estimated(basis: Basis, options: OptionKeywords) -> Estimate:
+            check_counts(basis.mechanism, basis.statistic, basis.n)
+            return estimate_prepared(basis.statistic, basis.n, prepare_ranges(basis)[1], **options)
+
+        sets, _ = prepare_ranges(self.before)
+        change = self._whole(self._estimate(estimated, keywords), sets)
+        return change, _rows(change, [{"name": entry.name} for entry in self.before.options.ranges])
 
     def _linear(self, keywords: OptionKeywords) -> tuple[Change, list[Entry]]:
         queries, hidden = self.before.options.linear, self._hidden

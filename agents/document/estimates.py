@@ -267,37 +267,35 @@ def value_estimates(basis: Basis, listed: Listed) -> list[Entry]:
 def range_estimates(basis: Basis, projected: Floats | None) -> list[Entry]:
     """Return the ranges that were asked for, from the projected shares `(k,)` if there are any."""
     ranges, n = basis.options.ranges, basis.n
-    sets = [subset.values(basis.domain.shape) for subset in ranges]
-    estimate = estimate_ranges(basis, **basis.keywords)
+    sets, prepared = prepare_ranges(basis)
+    # `list_values`, which comes first, has checked that the statistic counts n reports.
+    estimate = estimate_prepared(basis.statistic, n, prepared, **basis.keywords)
     shares = None if projected is None else np.array([projected[s].sum() for s in sets])
     shown = None if basis.hidden is None else whole_sets(basis.hidden, sets)
     rows = numbers(estimate, n, shares, shown)
     return [{"name": subset.name, **row} for subset, row in zip(ranges, rows, strict=True)]
 
 
-def estimate_ranges(basis: Basis, **keywords: Unpack[OptionKeywords]) -> Estimate:
-    """Estimate the ranges that were asked for, with these options."""
-    check_counts(basis.mechanism, basis.statistic, basis.n)
+def prepare_ranges(basis: Basis) -> tuple[list[Integers], PreparedSets]:
+    """Return the values of each range asked for, and the prepared sets of what is reported.
+
+    They are the same for every window.
+    """
     ranges = basis.options.ranges
     entries = len(ranges) * basis.mechanism.statistic_size
     prepare = _prepare_ranges
     if entries <= _MOST_KEPT_ENTRIES:
         prepare = _kept_ranges if entries <= _KEPT_ENTRIES else _kept_long_ranges
-    prepared = prepare(basis.mechanism, basis.own, ranges, keep=entries <= _MOST_KEPT_ENTRIES)
-    return estimate_prepared(basis.statistic, basis.n, prepared, **keywords)
+    return prepare(basis.mechanism, basis.own, ranges, keep=entries <= _MOST_KEPT_ENTRIES)
 
 
 def _prepare_ranges(
     mechanism: Mechanism, own: Domain, ranges: tuple[Subset, ...], *, keep: bool
-) -> PreparedSets:
-    """Return the prepared sets of the values that devices report for each range.
-
-    They are the same for every window.
-    """
-    sets, of_own = [asked.values(own.estimated.shape) for asked in ranges], own.estimated_indices
-    if of_own is not None:
-        sets = [np.flatnonzero(np.isin(of_own, one)) for one in sets]
-    return prepare_sets(mechanism, sets, keep=keep)
+) -> tuple[list[Integers], PreparedSets]:
+    shape, of_own = own.estimated.shape, own.estimated_indices
+    sets = [asked.values(shape) for asked in ranges]
+    given = sets if of_own is None else [np.flatnonzero(np.isin(of_own, one)) for one in sets]
+    return sets, prepare_sets(mechanism, given, keep=keep)
 
 
 _kept_ranges = lru_cache(maxsize=16)(_prepare_ranges)

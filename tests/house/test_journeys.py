@@ -8,7 +8,7 @@ from benchmarks.journeys import count
 
 from tests.checkouts import HERE
 
-LIMITS = {"a frame to a final": (445, 28), "a range over HTTP": (276, 29)}
+LIMITS = {"a frame to a final": (445, 28), "a range over HTTP": (277, 29)}
 
 
 @pytest.fixture(scope="module")
