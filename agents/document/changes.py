@@ -245,10 +245,10 @@ class _Comparison:
                 own_sets = [np.flatnonzero(np.isin(basis.given, entry)) for entry in sets]
             return estimate_sets(basis.mechanism, basis.statistic, basis.n, own_sets, **options)
 
-        change = self._whole(self._estimate(estimated, keywords), sets)
+        change = self._drop_cut_sets(self._estimate(estimated, keywords), sets)
         return change, _rows(change, heads)
 
-    def _whole(self, change: Change, sets: Sequence[Integers]) -> Change:
+    def _drop_cut_sets(self, change: Change, sets: Sequence[Integers]) -> Change:
         """Return the changes without the numbers of sets that cut merged blocks."""
         hidden = self._hidden
         return _without(change, None if hidden is None else ~whole_sets(hidden, sets))
@@ -259,7 +259,7 @@ class _Comparison:
             return estimate_prepared(basis.statistic, basis.n, prepare_ranges(basis)[1], **options)
 
         sets, _ = prepare_ranges(self.before)
-        change = self._whole(self._estimate(estimated, keywords), sets)
+        change = self._drop_cut_sets(self._estimate(estimated, keywords), sets)
         return change, _rows(change, [{"name": entry.name} for entry in self.before.options.ranges])
 
     def _linear(self, keywords: OptionKeywords) -> tuple[Change, list[Entry]]:
