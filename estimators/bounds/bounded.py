@@ -208,6 +208,10 @@ def _many_valued_rule(sums: Sums, n: int, level: float, options: Options, places
 def _fill(*rules: Rule) -> tuple[Floats, Floats, Forms]:
     """Return the ends and forms of all queries, from rules whose places are disjoint."""
     shape = rules[0].places.shape
+    for places, form, ends in rules:
+        if places.all():
+            low, high = (np.full(shape, end) for end in ends(places))
+            return low, high, np.full(shape, form, dtype=np.object_)
     low, high = np.full(shape, np.nan), np.full(shape, np.nan)
     forms = np.full(shape, "", dtype=np.object_)
     for places, form, ends in rules:

@@ -92,6 +92,9 @@ Estimand = Literal["respondents", "population", "active"]
 """Whose share is estimated: `respondents`, those who reported; `population`, from which they were
 drawn; `active`, those who could have reported, of whom `sampling` says how many did."""
 
+_METHODS: Final = get_args(Method)
+_ESTIMANDS: Final = get_args(Estimand)
+
 SHARPEST: Final = 10_000
 """Number of reports at which anytime bounds are narrowest by default."""
 
@@ -133,12 +136,10 @@ class Options:
     def __post_init__(self) -> None:
         if not 0.0 < self.confidence < 1.0:
             raise ValueError(f"confidence: expected a number in (0, 1), got {self.confidence!r}")
-        if self.method not in get_args(Method):
-            raise ValueError(f"method: expected one of {get_args(Method)}, got {self.method!r}")
-        if self.estimand not in get_args(Estimand):
-            raise ValueError(
-                f"estimand: expected one of {get_args(Estimand)}, got {self.estimand!r}"
-            )
+        if self.method not in _METHODS:
+            raise ValueError(f"method: expected one of {_METHODS}, got {self.method!r}")
+        if self.estimand not in _ESTIMANDS:
+            raise ValueError(f"estimand: expected one of {_ESTIMANDS}, got {self.estimand!r}")
         if self.family is not None and self.family < 1:
             raise ValueError(f"family: expected a number of queries >= 1, got {self.family!r}")
         if self.sharpest < 1:

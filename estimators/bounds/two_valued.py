@@ -58,13 +58,15 @@ class Tosses:
         shape, coins = sums.total.shape, sums.coins
         if coins is None:
             coins = Coins(*np.zeros((3, *shape)))
-        two = np.broadcast_to(coins.own > coins.other, shape)
-        likely, other, reports = (
-            np.broadcast_to(column, shape) for column in (coins.own, coins.other, coins.tosses)
-        )
+        own, other, reports = coins.own, coins.other, coins.tosses
+        if own.shape != shape:
+            own, other, reports = (
+                np.broadcast_to(column, shape) for column in (own, other, reports)
+            )
+        two = own > other
         # Devices that several reports come from may be a fraction; tosses are whole.
         reports = np.rint(reports)
-        likely = np.where(two, likely, 1.0)
+        likely = np.where(two, own, 1.0)
         decisive = np.rint(sums.total * (likely - other) + other * reports)
         # Queries that are no tosses get one report as a placeholder, which is not used.
         some = np.where(two, reports, 1.0)

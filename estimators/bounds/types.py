@@ -4,7 +4,7 @@ Values with equal shares have equal estimates, which are computed once (`Distinc
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,8 @@ from ldpstream.mechanisms.interface.decoder import Decoder
 Pair = tuple[Floats, Floats]
 Forms = NDArray[np.object_]
 """Names of forms (`options.Form`), one for each query."""
+_FEWEST_VALUES: Final = 1 << 11
+"""From this many values on, finding equal shares takes less time than bounding each of them."""
 
 
 @dataclass(frozen=True)
@@ -208,10 +210,10 @@ class Distinct:
     def of(cls, decoder: Decoder, decoded: Floats) -> Self | None:
         """Return the distinct ones of the sums of all single values' decoders, float64 `(k,)`.
 
-        None if estimates do not follow from shares alone (`Decoder.in_steps`), or if there could be
-        half as many different shares as values.
+        None if estimates do not follow from shares alone (`Decoder.in_steps`), if there could be
+        half as many different shares as values, or if values are so few that this saves no time.
         """
-        if decoder.step is None:
+        if decoder.step is None or decoded.size < _FEWEST_VALUES:
             return None
         alike = np.arange(decoded.size) if decoder.in_steps is None else decoder.in_steps
         steps = decoded[alike]

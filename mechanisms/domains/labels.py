@@ -59,6 +59,8 @@ class Labels(Domain):
 
     def __post_init__(self) -> None:
         check_size(len(self.values), "values")
+        if self._plain:
+            return
         looks: dict[str, int] = {}
         for place, value in enumerate(self.values):
             if not (isinstance(value, str) or is_whole(value)) or value == "":
@@ -69,6 +71,14 @@ class Labels(Domain):
                 alike = "" if same else f", which looks like values[{other}]"
                 what = f"each value once, got {describe(value)} again{alike}"
                 raise SpecError(f"values[{place}]", what)
+
+    @cached_property
+    def _plain(self) -> bool:
+        """Whether all labels are different ASCII texts without spaces, which are what they look."""
+        texts = [value for value in self.values if isinstance(value, str)]
+        line = " ".join(texts)
+        plain = line.isascii() and line.split() == texts
+        return plain and len(texts) == len(set(texts)) == len(self.values)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -81,7 +91,8 @@ class Labels(Domain):
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
-        return {canonical_text(str(value)): i for i, value in enumerate(self.values)}
+        texts = self.values if self._plain else (canonical_text(str(v)) for v in self.values)
+        return {str(text): i for i, text in enumerate(texts)}
 
     def index(self, labels: Sequence[Any] | NDArray[Any]) -> Indices:
         """Return the indices of labels; an integer label may also come as its text.

@@ -19,12 +19,9 @@ _LARGEST_EXPONENT = 2048
 _NEAR = Fraction(1, 1 << 128)
 
 
-def _floor(x: Fraction) -> Fraction:
-    return Fraction((x.numerator << _BITS) // x.denominator, 1 << _BITS)
-
-
-def _ceil(x: Fraction) -> Fraction:
-    return Fraction(-((-x.numerator << _BITS) // x.denominator), 1 << _BITS)
+def _floor_bits(number: int, scale: int) -> int:
+    """Return `number / scale` in units of 2^-256, rounded down."""
+    return (number << _BITS) // scale
 
 
 def exp_bounds(exponent: Fraction) -> tuple[Fraction, Fraction]:
@@ -45,18 +42,18 @@ def exp_bounds(exponent: Fraction) -> tuple[Fraction, Fraction]:
     if exponent == 0:
         return Fraction(1), Fraction(1)
     halvings = max(0, math.ceil(exponent * 2).bit_length())
-    argument = exponent / (1 << halvings)
-    total, term, degree = Fraction(1), Fraction(1), 0
-    while True:
+    up, down = exponent.numerator, exponent.denominator << halvings
+    # The first terms add up to `total / scale`, and the last one is `term / scale`.
+    total, term, scale, degree = 1, 1, 1, 0
+    while term << _BITS >= scale:
         degree += 1
-        term = term * argument / degree
-        if term.numerator << _BITS < term.denominator:
-            break
-        total += term
-    low, high = _floor(total), _ceil(total + 2 * term)
+        term *= up
+        scale *= down * degree
+        total = total * down * degree + term
+    below, above = _floor_bits(total - term, scale), -_floor_bits(-total - term, scale)
     for _ in range(halvings):
-        low, high = _floor(low * low), _ceil(high * high)
-    return low, high
+        below, above = below * below >> _BITS, -(-above * above >> _BITS)
+    return Fraction(below, 1 << _BITS), Fraction(above, 1 << _BITS)
 
 
 def exp_floor(epsilon: Fraction) -> Fraction:

@@ -76,19 +76,24 @@ class Signs:
     def to_values(self, vectors: NDArray[Number], /) -> NDArray[Number]:
         """Sum over the positions of sign +1 in each row."""
         sums = walsh_hadamard(vectors)
-        return _half(np.roll(sums, -1, axis=-1) + sums[:, :1])
+        every = sums[:, :1].copy()
+        # The columns move down by one, and the last holds nothing.
+        sums[:, :-1] = sums[:, 1:]
+        return _half(sums, every)
 
     def to_reports(self, vectors: NDArray[Number], /) -> NDArray[Number]:
         """Sum over the rows with sign +1 at each position."""
-        sums = walsh_hadamard(np.roll(vectors, 1, axis=-1))
-        return _half(sums + vectors.sum(axis=-1, keepdims=True))
+        moved = np.empty_like(vectors)
+        moved[:, 0], moved[:, 1:] = vectors[:, -1], vectors[:, :-1]
+        return _half(walsh_hadamard(moved), vectors.sum(axis=-1, keepdims=True))
 
 
-def _half(sums: NDArray[Number]) -> NDArray[Number]:
-    halves: NDArray[Number] = (
-        sums // 2 if np.issubdtype(sums.dtype, np.integer) else sums / 2.0
-    ).astype(sums.dtype, copy=False)
-    return halves
+def _half(sums: NDArray[Number], every: NDArray[Number]) -> NDArray[Number]:
+    """Replace differences of the two signs, in place, by the sums of sign +1."""
+    sums += every
+    halve = np.true_divide if sums.dtype.kind == "f" else np.floor_divide
+    halve(sums, 2, out=sums)
+    return sums
 
 
 @dataclass(frozen=True)

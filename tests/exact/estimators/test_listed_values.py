@@ -65,22 +65,22 @@ def test_some_values_are_estimated_as_all_of_them(name: str):
 
 @pytest.mark.parametrize("method", ["padded", "bernstein"])
 def test_values_of_one_share_are_bounded_once(method: Method):
-    blocks, few = Blocks.one(400), frozenset(range(7, 27))
+    blocks, few = Blocks.one(3_000), frozenset(range(7, 27))
     for mechanism in (
         BlockHadamard(1.0, blocks),
         ProjectiveGeometry(1.0, blocks),
-        sensitive_groups(1.0, 400, few, GroupDesign(20, 1, Geometry(2, 5))),
-        sensitive_groups(1.0, 400, few, GroupDesign(20, 3)),
-        HighLow(1.0, 400, few),
+        sensitive_groups(1.0, 3_000, few, GroupDesign(20, 1, Geometry(2, 5))),
+        sensitive_groups(1.0, 3_000, few, GroupDesign(20, 3)),
+        HighLow(1.0, 3_000, few),
     ):
-        for n, family in ((0, None), (60, None), (60, 1_000)):
+        for n, family in ((0, None), (60, None), (60, 9_000)):
             statistic = some_statistic(mechanism, n)
             distinct = Distinct.of(mechanism.decoder, mechanism.decoder.totals(statistic))
             assert distinct is not None
             assert distinct.values.size <= 61 + (20 if isinstance(mechanism, GroupMechanism) else 0)
             options: Any = {"method": method, "simultaneous": n > 0, "family": family}
             everything = estimate_values(mechanism, statistic, n, **options)
-            each = estimate_values(mechanism, statistic, n, values=np.arange(400), **options)
+            each = estimate_values(mechanism, statistic, n, values=np.arange(3_000), **options)
             assert bits(everything) == bits(each)
             assert everything.form.tolist() == each.form.tolist()
 
