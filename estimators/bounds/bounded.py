@@ -210,7 +210,10 @@ def _fill(*rules: Rule) -> tuple[Floats, Floats, Forms]:
     shape = rules[0].places.shape
     for places, form, ends in rules:
         if places.all():
-            low, high = (np.full(shape, end) for end in ends(places))
+            every = (
+                np.reshape(end, shape) if end.size == places.size else end for end in ends(places)
+            )
+            low, high = (np.full(shape, end) for end in every)
             return low, high, np.full(shape, form, dtype=np.object_)
     low, high = np.full(shape, np.nan), np.full(shape, np.nan)
     forms = np.full(shape, "", dtype=np.object_)
