@@ -47,6 +47,8 @@ class GroupState:
     """What kind of software uses it: `consumer`, or `connect` and others."""
     protocol: str = ""
     """How the members share the partitions."""
+    static: bool = False
+    """Whether a member has an instance, and so stays when it stops."""
 
 
 async def worker_groups(admin: AIOKafkaAdminClient, worker_id: str) -> list[str]:
@@ -70,14 +72,14 @@ async def describe_group(admin: AIOKafkaAdminClient, group_id: str) -> GroupStat
         return GroupState()
     groups = [group for response in responses for group in response.to_object()["groups"]]
     # The embedded broker also lists members that have left, and all members without a host.
-    members = tuple(
-        member["member_metadata"]
-        for group in groups
-        for member in group["members"]
-        if member["client_host"]
-    )
-    named = (group[key] for key in ("protocol_type", "protocol") for group in groups)
-    return GroupState(members, *named) if len(groups) == 1 else GroupState(members)
+    present = [one for group in groups for one in group["members"] if one["client_host"]]
+    members = tuple(one["member_metadata"] for one in present)
+    # Brokers name a member for its instance if it has one, and for its client otherwise.
+    static = any(not one["member_id"].startswith(one["client_id"] + "-") for one in present)
+    if len(groups) != 1:
+        return GroupState(members, static=static)
+    (group,) = groups
+    return GroupState(members, group["protocol_type"], group["protocol"], static)
 
 
 @dataclass(frozen=True)

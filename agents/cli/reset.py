@@ -16,7 +16,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError, UnknownTopicOrPartitionError, for_code
 
 from ldpstream.agents.broker import clients
-from ldpstream.agents.broker.groups import count_members, worker_groups
+from ldpstream.agents.broker.groups import count_members, describe_group, worker_groups
 from ldpstream.agents.broker.metadata import count_brokers, describe
 from ldpstream.agents.broker.offsets import end_offsets
 from ldpstream.agents.broker.producer import LastingProducer
@@ -116,23 +116,25 @@ async def _check_stopped(
 ) -> None:
     """Return once no member of a group reads the collection.
 
-    One that was killed stays a member until its session ends, which looks like one that runs.
+    A worker that was killed, or that has an instance, stays a member until its session ends, which
+    looks like one that runs.
     """
-    static = config.worker.instance is not None
-    session_ms = client_options.group_times(config.kafka.options, static=static).session_ms
-    wait_seconds = session_ms / 1000 + _EXPIRY_SECONDS
-    deadline, reported = time.monotonic() + wait_seconds, False
     for group_id in await worker_groups(admin, config.worker.id):
+        deadline: float | None = None
         while members := await count_members(admin, group_id, topic=collection.topics.source):
             running = f"the group {group_id} has {members} running"
+            if deadline is None:
+                static = (await describe_group(admin, group_id)).static
+                times = client_options.group_times(config.kafka.options, static=static)
+                wait_seconds = times.session_ms / 1000 + _EXPIRY_SECONDS
+                deadline = time.monotonic() + wait_seconds
+                waiting = "for killed ones, and for stopped ones with an instance"
+                click.echo(f"{running}: waiting up to {wait_seconds:g} s {waiting}", err=True)
             if time.monotonic() > deadline:
                 raise Failed(
                     f"nothing was changed: {running}; stop all workers first, or restart them "
                     f"without {collection.name}"
                 )
-            if not reported:
-                reported = True
-                click.echo(f"{running}: waiting up to {wait_seconds:g} s for killed ones", err=True)
             await asyncio.sleep(_LOOK_SECONDS)
 
 

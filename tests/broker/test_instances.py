@@ -15,6 +15,7 @@ from tests.broker.trouble.test_workers import owned
 from tests.brokers import Broker
 from tests.lab import START_MS, Lab
 from tests.processes import Worker, eventually
+from tests.stream.cli import spawn
 
 pytestmark = [
     pytest.mark.broker,
@@ -116,3 +117,16 @@ async def test_a_worker_whose_session_has_ended_takes_its_place_again(
         await eventually(lambda: len(owned(workers[0])) == len(owned(two)) == 2)
         for worker in workers:
             assert worker.terminate() == 0
+
+
+async def test_a_reset_waits_for_stopped_workers_with_an_instance(
+    running: Broker, tmp_path: Path
+) -> None:
+    lab = static(running, tmp_path)
+    with fleet() as workers:
+        await start(workers, lab, "one")
+        assert await asyncio.to_thread(workers[0].terminate) == 0
+        # The command's own environment says nothing of instances.
+        done = await asyncio.to_thread(spawn, "reset", "-c", str(lab.file), "--yes", "trips")
+        assert done.returncode == 0, done.stderr
+        assert b"has 1 running: waiting up to 31 s" in done.stderr
