@@ -68,7 +68,8 @@ def parse_domain(raw: object, *, path: str, base: Path) -> tuple[Domain, Blocks 
         got = ", ".join(kinds) or "none of them"
         raise SpecError(path, f"exactly one of {', '.join(_KINDS)}, got {got}")
     if ("bins" in table) != (kinds == ["interval"]):
-        raise SpecError(f"{path}.bins", "bins with an interval, and only there")
+        got = "none" if kinds == ["interval"] else f"them with {kinds[0]}"
+        raise SpecError(f"{path}.bins", f"bins with an interval, and only there, got {got}")
     for key, kind in _ONLY.items():
         if key in table and kinds[0] != kind:
             raise SpecError(f"{path}.{key}", f"{key} with {kind}, and only there")

@@ -119,6 +119,8 @@ class _Input:
             ways = ["--skip-bad leaves them out"] if bad.count > 1 else []
             if self.beyond:
                 ways.append("--clamp moves numbers to the nearest end of the domain")
+            if bad.first[0][0] == 1 < bad.read and not self.reading.columns:
+                ways.append("if line 1 names columns, --columns says which hold the value")
             raise bad.refusal(": " * bool(ways) + ", ".join(ways))
         if bad.count:
             lines = f"{bad.count:,} of {bad.read:,} lines"

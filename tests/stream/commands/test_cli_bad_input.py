@@ -74,6 +74,19 @@ def test_a_time_without_a_value_is_refused_as_such(tmp_path: Path):
     assert refused(result) == f"stdin: line 1: {MODE}, such as 'bus' after the time"
 
 
+def test_a_first_line_that_may_name_columns_is_told_how_to_say_so(tmp_path: Path):
+    file, hint = (
+        configured(tmp_path),
+        "if line 1 names columns, --columns says which hold the value",
+    )
+    message = refused(invoke("privatize", "-c", file, "modes", stdin="mode\nbus\nbus\n"))
+    assert message.endswith(f": {hint}")
+    message = refused(invoke("privatize", "-c", file, "modes", stdin="id,mode\n1,bus\n2,bus\n"))
+    assert message.endswith(f": --skip-bad leaves them out, {hint}")
+    read = invoke("privatize", "-c", file, "--columns", "mode", "modes", stdin="id,mode\n1,bus\n")
+    assert read.exit_code == 0
+
+
 def test_a_missing_file_of_values_is_wrong_use(tmp_path: Path):
     file = configured(tmp_path)
     for path in (tmp_path / "absent.csv", tmp_path):
