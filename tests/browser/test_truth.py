@@ -188,7 +188,7 @@ async def test_ordered_domains_open_on_what_can_be_told_of_them(page: Page, url:
         await page.goto(f"{url}/#collection={collection}")
         await expect(page.locator(f"#{view}")).to_be_visible()
     await page.goto(f"{url}/#collection=ages")
-    half = re.compile(r"^Half of the reports are (\d+) years or less \((\d+ to \d+)\)\.$")
+    half = re.compile(r"^Half of the respondents are (\d+) years or less \((\d+ to \d+)\)\.$")
     await expect(page.locator("#cdf-sum")).to_have_text(half)
     said = half.match(await page.locator("#cdf-sum").inner_text())
     assert said is not None

@@ -7,11 +7,11 @@ import { labelText, nameText } from "./format.js";
 /** @param {number} p */
 export const quantileTitle = (p) => `Quantile ${p}`;
 
-/** @type {Record<string, string>} */
-const UNITS = {
-  respondents: "share of reports",
-  population: "share of population",
-  active: "share of active devices",
+/** @type {Record<string, string>} Whom estimates are about. */
+export const WHOM = {
+  respondents: "respondents",
+  population: "population",
+  active: "active devices",
 };
 const QUANTILES = [0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95];
 const MOST_VALUES_OF_QUANTILES = 4096;
@@ -65,7 +65,7 @@ export function seriesOf(answers, domain) {
         ? axisTitle(domain, 0)
         : kind === "linear"
           ? `mean ${name}`
-          : UNITS[answers[0].estimand],
+          : `share of ${WHOM[answers[0].estimand]}`,
     points: answers.flatMap(({ lines }, place) =>
       spots[place].map((spot, at) => {
         const { estimate, low, high } = lines[line];

@@ -6,7 +6,7 @@ import { chosen } from "../choices.js";
 import { askCurve, drawCurve, evenPlaces } from "../curve.js";
 import { element, say } from "../dom.js";
 import { zonedSpanText } from "../format.js";
-import { quantileOptions } from "../series.js";
+import { quantileOptions, WHOM } from "../series.js";
 import { changedText, changesIn } from "./changes.js";
 import { saidOf } from "./first.js";
 
@@ -31,17 +31,18 @@ async function update(shown, current) {
     askCurve(shown, places, togetherOf(shown)),
     beforeOf(shown, places),
   ]);
+  const { quantiles, estimand = "respondents" } = estimate;
   if (current() && !estimate.withheld) {
     say(
       element("cdf-bounds"),
       `${boundsText(estimate, `for the ${places.length} shares below together, and for all quantiles together`)} ` +
-        "Band: the share of reports up to a value" +
+        `Band: the share of the ${WHOM[estimand]} up to a value` +
         `${places.length < size ? `, drawn between ${places.length} of them` : ""}. ` +
         "Bars across: the value of a quantile." +
         (before?.ranges.length ? ` Dashed: ${before.name}.` : ""),
     );
     drawCurve("cdf", "cumulative distribution", domain, places, estimate, before);
-    const { said, bounds } = saidOf({ quantiles: estimate.quantiles }, domain);
+    const { said, bounds } = saidOf({ quantiles, estimand }, domain);
     const changed = before ? ` ${before.changed}` : "";
     say(element("cdf-sum"), said && `${said} (${bounds}).${changed}`);
   }

@@ -187,7 +187,7 @@ function tipOf(cell) {
   const { share, low, high, count, forged } = entry;
   return {
     title: `${names[0]} ${down[row]}, ${names[1]} ${across[column]}`,
-    more: `some ${countText(count)} reports`,
+    more: `some ${countText(count)} respondents`,
     rows: [{ name: "share", value: percent(share), bounds: [percent(low), " to ", percent(high)] }],
     notes: forged === null ? [] : [`beyond its bounds with ${forgedText(forged)}`],
   };

@@ -10,7 +10,7 @@ import {
   percentText,
   quantileTexts,
 } from "../format.js";
-import { seriesOf, seriesTitle } from "../series.js";
+import { seriesOf, seriesTitle, WHOM } from "../series.js";
 import { changesIn } from "./changes.js";
 import { standingText } from "./merged.js";
 
@@ -63,13 +63,13 @@ export function firstOf(collection, answer) {
 /**
  * The headline number and its bounds: a quantile, a range, the largest share or a mean.
  *
- * @param {Pick<Estimate, "ranges" | "quantiles" | "linear" | "distribution">} estimate
+ * @param {Pick<Estimate, "ranges" | "quantiles" | "linear" | "distribution" | "estimand">} estimate
  * @param {Domain} domain
  * @param {boolean} [brief] A name instead of a sentence.
  * @returns {Said} Empty if there is none.
  */
 export function saidOf(
-  { ranges = [], quantiles = [], linear = [], distribution = [] },
+  { ranges = [], quantiles = [], linear = [], distribution = [], estimand = "respondents" },
   domain,
   brief = false,
 ) {
@@ -79,7 +79,7 @@ export function saidOf(
     const part = half ? "Half" : partText(quantile.p, 6);
     const name = half ? "median" : `${part} quantile`;
     const [at, bounds] = quantileTexts(quantile, domain.unit);
-    return { said: `${brief ? name : `${part} of the reports are`} ${at}`, bounds };
+    return { said: `${brief ? name : `${part} of the ${WHOM[estimand]} are`} ${at}`, bounds };
   }
   const [entry] = ranges.length ? ranges : distribution;
   if (entry) {

@@ -74,7 +74,7 @@ async function update({ collection, windows, window, compared, change, method },
  * @param {Estimate | null} alone Of the newest window, if a period is shown.
  */
 function draw(estimate, collection, then, answer, alone) {
-  const { ranges = [], linear = [], quantiles = [], areas, final } = estimate;
+  const { ranges = [], linear = [], quantiles = [], areas, final, estimand } = estimate;
   const { domain } = collection;
   const listed = [...(estimate.distribution ?? [])];
   // Ordered values are read in their order, whatever has the most noise.
@@ -89,7 +89,7 @@ function draw(estimate, collection, then, answer, alone) {
   const changes = told.length
     ? new Map(told.map(({ name, change }) => [name, { ...change, was: before.get(name) }]))
     : null;
-  const median = saidOf({ quantiles }, domain);
+  const median = saidOf({ quantiles, estimand }, domain);
   const first = median.said ? `${median.said} (${median.bounds}).` : leaderText(listed, collection);
   say(
     element("values-sum"),
