@@ -1,5 +1,7 @@
 """Nothing misleads: what the page says of data whose truth is known."""
 
+import asyncio
+import csv
 import re
 from collections.abc import AsyncIterator
 from typing import Any
@@ -204,6 +206,39 @@ async def test_ordered_domains_open_on_what_can_be_told_of_them(page: Page, url:
     )
     await expect(newest).to_contain_text(f"median {said[1]} years or less")
     await expect(newest).to_contain_text(said[2])
+
+
+async def test_projected_shares_are_called_so_and_downloads_have_the_same(page: Page) -> None:
+    tree = {**_EACH, "mechanism": "tree", "domain": {"interval": [0.0, 24.0], "bins": 32}}
+    pipeline = serve_collections({"hours": tree})
+    hours = pipeline.collections["hours"]
+    hours.report(0, [8.5] * 60 + [17.5] * 40, times_ms=[START_MS] * 100)
+    hours.close(START_MS + MINUTE_MS)
+    told = "Shares are projected (ordered), slightly biased; bounds are not. "
+    downloads = "downloads have the {} ones, which may lie outside."
+    async with serve(pipeline, port=0) as own:
+        for view, where in (("cumulative", "#cdf-bounds"), ("values", "#bounds")):
+            await open_view(page, own, "hours", view, "&window=")
+            await expect(page.locator(where)).to_contain_text(told)
+            await expect(page.locator(where)).to_contain_text(downloads.format("projected"))
+        saved = list(csv.DictReader((await download(page, "#save-csv")).splitlines()))
+        assert {row["projection"] for row in saved} == {"ordered"}
+        shares = [float(row["value"]) for row in saved if row["kind"] == "value"]
+        assert len(shares) == 32
+        assert min(shares) == 0.0
+        # What is drawn over time, and areas, are not projected.
+        for view, where in (("time", "#time-bounds"), ("values", "#bounds")):
+            await open_view(page, own, "hours", view, "&window=&top=areas")
+            await expect(page.locator(where)).to_contain_text(downloads.format("unbiased"))
+            await expect(page.locator(where)).not_to_contain_text("projected")
+
+
+async def download(page: Page, button: str) -> str:
+    """Return the text that a button saves."""
+    async with page.expect_download() as saving:
+        await page.click(button)
+    path = await (await saving.value).path()
+    return await asyncio.to_thread(path.read_text)
 
 
 async def test_sentences_are_whole(page: Page, url: str) -> None:

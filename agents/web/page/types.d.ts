@@ -76,6 +76,7 @@ type Estimate = {
   confidence?: number;
   method?: string;
   simultaneous?: boolean;
+  projection?: string; // Of shares, but not of areas.
   distribution?: ValueEntry[];
   ranges?: RangeEntry[];
   linear?: MeanEntry[];

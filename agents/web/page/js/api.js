@@ -62,7 +62,7 @@ async function read(answer) {
 
 /**
  * Move estimates into their bounds, wherever an answer has them: unbiased ones may be below 0 or above
- * the exactly known share of their block, which the bounds never are. Downloads keep the unbiased ones.
+ * the exactly known share of their block, which the bounds never are. Downloads are not moved.
  *
  * @param {any} part Of an answer.
  */

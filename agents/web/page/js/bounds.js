@@ -39,17 +39,22 @@ function momentsOf({ method = "", final }) {
     : "at one moment only: they are too narrow to be watched while the window is open";
 }
 
-/** What `ask` does to estimates. */
-export const WITHIN =
-  "Estimates are shown within their bounds; downloads have the unbiased ones, which may lie outside.";
+/** @param {string} kind Of estimates, which `ask` moves. */
+export const withinText = (kind = "unbiased") =>
+  `Estimates are shown within their bounds; downloads have the ${kind} ones, which may lie outside.`;
 
 const WHOSE = new Map([["active", "the devices that were active, reporting or not"]]);
 
 /** @param {Estimate} estimate @param {string} together What they hold for at once. */
 export function boundsText(estimate, together) {
+  const { projection = "none", areas } = estimate;
+  const projected = projection !== "none" && !areas; // Areas never are.
   const level = confidenceText(estimate.confidence ?? 0);
   return (
     `Bounds hold with ${level} confidence ${together}, ${momentsOf(estimate)} ` +
-    `(method ${estimate.method}, for ${WHOSE.get(estimate.estimand ?? "") ?? `the ${estimate.estimand}`}). ${WITHIN}`
+    `(method ${estimate.method}, for ${WHOSE.get(estimate.estimand ?? "") ?? `the ${estimate.estimand}`}). ` +
+    (projected
+      ? `Shares are projected (${projection}), slightly biased; bounds are not. ${withinText("projected")}`
+      : withinText())
   );
 }

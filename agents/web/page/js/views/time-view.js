@@ -1,7 +1,7 @@
 // Picked ranges, quantiles, means and labels over windows: lines that share a scale, and reports.
 
 import { ask, estimatePath, queryPath } from "../api.js";
-import { methodFor, WITHIN } from "../bounds.js";
+import { methodFor, withinText } from "../bounds.js";
 import { drawChart, forgetChart, gutterOf, markChart, nearest, valueAt } from "../charts/charts.js";
 import { glyph, LOOKS } from "../charts/looks.js";
 import { FONT, widthOf } from "../charts/ticks.js";
@@ -81,7 +81,7 @@ async function update(shown, current) {
       `${most > 1 ? "point" : "window"} by itself: in it for all values together, drawn or not, ` +
       "and likewise for all ranges, all quantiles and all means (final windows: " +
       `${methodOf(true)}; open ones: ${methodOf(false)}). Rise and fall: the ` +
-      `first final one against the last. ${WITHIN}`,
+      `first final one against the last. ${withinText()}`,
   );
   const lines = seriesOf(answers, collection.domain);
   const series = titles.flatMap((title) => lines.find((one) => one.title === title) ?? []);
