@@ -9,6 +9,7 @@ import pytest
 from aiohttp import ClientSession
 from playwright.async_api import Page, Route, expect
 
+from ldpstream.agents.document.model import EstimateDocument
 from tests.browser.looking import (
     ask,
     drawn,
@@ -28,6 +29,10 @@ SPAN = {"start": FINAL, "end": "2026-11-21T10:01:00Z"}
 ALL = {"simultaneous": "true"}
 TOGETHER = {"method": "anytime", **ALL}
 """As values of an open window are asked for."""
+_NOTE_COPIED = (
+    "if (navigator.clipboard)"
+    "  navigator.clipboard.writeText = async text => { window.copiedText = text; }"
+)
 
 
 def text(label: Any) -> str:
@@ -286,13 +291,36 @@ async def painted(page: Page, canvas: str) -> float:
     return share
 
 
+async def copied(page: Page, command: str) -> str:
+    """Return what *Copy as* gives."""
+    await page.click(f"#copy-{command}")
+    text: str = await page.evaluate("copiedText")
+    return text
+
+
+@pytest.mark.parametrize(
+    ("collection", "view"), [("modes", "values"), ("ages", "cumulative"), ("places", "map")]
+)
+async def test_copied_python_asks_for_the_numbers_that_curl_and_the_page_ask_for(
+    page: Page, url: str, collection: str, view: str
+) -> None:
+    await page.add_init_script(_NOTE_COPIED)
+    await open_view(page, url, collection, view, "&top=10&method=anytime&window=")
+    address = shlex.split(await copied(page, "curl"))[-1]
+    async with ClientSession() as session, session.get(address) as answer:
+        document = EstimateDocument.model_validate(await answer.json())
+    printed: list[EstimateDocument] = []
+    names: dict[str, Any] = {"print": printed.append}
+    exec((await copied(page, "python")).replace("asyncio.run(main())", ""), names)
+    await names["main"]()
+    assert printed == [document]
+    assert document.method == "anytime"
+
+
 async def test_values_are_searched_sorted_followed_and_asked_for_elsewhere(
     page: Page, url: str
 ) -> None:
-    await page.add_init_script(
-        "if (navigator.clipboard)"
-        "  navigator.clipboard.writeText = async text => { window.copiedText = text; }"
-    )
+    await page.add_init_script(_NOTE_COPIED)
     await open_view(page, url, "modes", "values", "&window=")
     names = page.locator("#value-rows tbody th")
     await page.keyboard.press("/")
@@ -305,14 +333,11 @@ async def test_values_are_searched_sorted_followed_and_asked_for_elsewhere(
     await expect(names).to_have_count(6)
     await page.locator("#value-rows [data-sort=value]").click()
     await expect(names).to_have_text(sorted(["walk", "bike", "bus", "tram", "train", "car"]))
-    await page.click("#copy-curl")
-    address = shlex.split(await page.evaluate("copiedText"))[-1]
+    address = shlex.split(await copied(page, "curl"))[-1]
     async with ClientSession() as session, session.get(address) as answer:
         document = await answer.json()
     shares = {one["value"]: one["share"] for one in map(within, document["distribution"])}
     assert {row[0]: row[1] for row in await rows(page, "#value-rows")} == shares
-    await page.click("#copy-python")
-    compile(await page.evaluate("copiedText"), "copied", "exec")
     await names.filter(has_text="tram").locator("a").click()
     await drawn(page, "time")
     assert await lines(page) == ["tram"]

@@ -34,6 +34,12 @@ async function copy(text) {
 /** @returns {string} The address of just this window, also if the page follows the newest. */
 const address = () => new URL(addressOf(here), location.href).href;
 
+/** @param {string} name Of a parameter. @param {string} text */
+const inPython = (name, text) =>
+  /^(top|quantile|simultaneous|areas)$/.test(name) && text !== "all"
+    ? text.replace(/^t/, "T")
+    : JSON.stringify(text);
+
 /** @type {Record<string, () => string>} What asks for the first document that is shown. */
 const COMMANDS = {
   curl: () => {
@@ -42,8 +48,11 @@ const COMMANDS = {
   },
   python: () => {
     const asked = new URLSearchParams(askedFirst().split("?")[1]);
-    const names = ["start", "end", "attribute", "method"].filter((name) => asked.get(name));
-    const options = names.map((name) => `${name}=${JSON.stringify(asked.get(name))}`);
+    const options = [...new Set(asked.keys())].map((name) => {
+      const [text, ...more] = asked.getAll(name).map((one) => inPython(name, one));
+      const repeated = /^(range|quantile)$/.test(name);
+      return repeated ? `${name}s=[${[text, ...more].join(", ")}]` : `${name}=${text}`;
+    });
     const url = JSON.stringify(new URL(".", location.href).href.replace(/\/$/, ""));
     return `import asyncio
 from ldpstream.agents.client import EstimateRequest, connect
@@ -59,7 +68,7 @@ asyncio.run(main())
   sql: () => {
     const asked = new URLSearchParams(askedFirst().split("?")[1]);
     return (
-      "SELECT * FROM 'finals.parquet' -- of ldpstream finals --to finals.parquet\n" +
+      "SELECT * FROM 'finals.parquet' -- of ldpstream finals --to finals.parquet, bounds as published\n" +
       `WHERE collection = '${here.collection}' AND "start" = '${asked.get("start")}';\n`
     );
   },
