@@ -142,6 +142,16 @@ async def test_a_window_of_long_ago_can_be_shared_and_one_that_is_gone_is_told(
     await expect(page.locator("#instead")).to_be_hidden()
 
 
+async def test_a_collection_that_is_not_there_is_told(page: Page, url: str) -> None:
+    for view in ("values", "health"):
+        await open_view(page, url, "nope", view, "&window=never")
+        told = page.locator("#instead")
+        await expect(told).to_have_text("There is no collection nope: showing named.")
+        await expect(page.locator("#collection")).to_have_value("named")
+    await page.select_option("#collection", "line")
+    await expect(told).to_be_hidden()
+
+
 async def test_windows_before_the_newest_200_are_reached_one_by_one(page: Page, url: str) -> None:
     await open_view(page, url, "line", "values", "&window=2026-11-21T10:05:00Z")
     await page.click("#older")

@@ -4,7 +4,7 @@
 import { ask, collectionPath } from "./api.js";
 import { choose, chosen } from "./choices.js";
 import { element, offer, say, select } from "./dom.js";
-import { spanText } from "./format.js";
+import { spanText, titleOf } from "./format.js";
 import {
   earlierOf,
   earlierOptions,
@@ -83,11 +83,16 @@ export async function pickWindow(collection, windows) {
   }
   options.unshift(["", "newest final"], [LIVE, "live, still open"], ...periods);
   offer(select("window"), options, wanted);
-  say(
-    element("instead"),
+  const named = chosen("collection") || collection.name;
+  const gone =
     wanted && !period && !asked
       ? `The window of ${wanted} is not kept: showing the newest final one.`
-      : "",
+      : "";
+  say(
+    element("instead"),
+    named === collection.name
+      ? gone
+      : `There is no collection ${named}: showing ${titleOf(collection)}.`,
   );
   offerCompared(windows, shown);
   const [older, newer] = shown ? besides(windows, shown) : ["", ""];
