@@ -52,7 +52,8 @@ from ldpstream.mechanisms.ledger.spread import MAX_SPREAD_WINDOWS
     "--windows",
     type=Whole(1, MAX_SPREAD_WINDOWS),
     metavar="T",
-    help="Also bound what all reports of a device lose together in any T consecutive windows.",
+    help="Also bound what all reports of a device lose together in any T consecutive windows; any "
+    "365 days touch up to 366 windows of a day.",
 )
 @click.option(
     "--year",

@@ -13,6 +13,7 @@ from ldpstream.agents.config.privacy.statement import (
     central,
     hold_sentence,
     minimum_sentence,
+    most_windows,
     privacy_statement,
     words_sentence,
 )
@@ -27,6 +28,7 @@ __all__ = [
     "limit_of",
     "losses_over_time",
     "minimum_sentence",
+    "most_windows",
     "nominal_warning",
     "privacy_statement",
     "round_up",

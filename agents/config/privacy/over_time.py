@@ -18,7 +18,12 @@ from ldpstream.agents.config.privacy.factors import (
     odds_factor,
     round_up,
 )
-from ldpstream.agents.config.privacy.statement import YEAR_MS, Limit, LossOverTime
+from ldpstream.agents.config.privacy.statement import (
+    YEAR_MS,
+    Limit,
+    LossOverTime,
+    most_windows,
+)
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.base.times import format_duration
 from ldpstream.mechanisms.channels.permanent_draw import epochs_touched
@@ -26,7 +31,7 @@ from ldpstream.mechanisms.ledger.spent import Spent
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 _DAY_MS: Final = 86_400_000
-_SPANS: Final = (("a day", _DAY_MS), ("a week", 7 * _DAY_MS))
+_SPANS: Final = (("any 24 hours", _DAY_MS), ("any 7 days", 7 * _DAY_MS))
 
 
 @dataclass(frozen=True)
@@ -60,9 +65,7 @@ class SpreadConfig:
     def sentence(self, spec: CollectionSpec) -> str:
         """Return what a device loses over time."""
         period = self.budget(spec)
-        # A year is said in windows: 365 days that begin inside one touch one more.
-        windows = -(-YEAR_MS * self.windows // self.horizon_ms)
-        row = format_duration(windows * self.horizon_ms // self.windows)
+        windows = most_windows(YEAR_MS, self.horizon_ms // self.windows)
         year = self.most(windows) * spec.mechanism.policy.largest_loss()
         each = format_duration(self.horizon_ms)
         several = f"{self.reports:,} of the {self.windows:,} windows"
@@ -72,7 +75,7 @@ class SpreadConfig:
             "from its secret, whatever its values are. Against whoever reads the topic "
             f"and knows which reports are its own, those of one {each} lose at most "
             f"{round_up(period, 2)} together ({factor_phrase(period)}), and those of any "
-            f"{windows:,} windows in a row ({row}) {round_up(year, 2)}."
+            f"365 days, which touch up to {windows:,} windows, {round_up(year, 2)}."
         )
 
 
@@ -117,11 +120,8 @@ def losses_over_time(
 def _times(
     spec: CollectionSpec, spread: SpreadConfig | None, window_ms: int
 ) -> Iterator[tuple[str, int]]:
-    """Yield the times in words, and the most charges of each.
-
-    Times are counted in windows: one that does not begin with a window touches one more.
-    """
-    year = -(-YEAR_MS // window_ms)
+    """Yield the times in words, and the most charges of each, wherever they begin."""
+    year = most_windows(YEAR_MS, window_ms)
     if spec.words is not None:
         yield f"a run of {spec.words.rounds:,} rounds", 1
     elif spec.hold is not None:
@@ -134,9 +134,9 @@ def _times(
     else:
         short = next(((name, ms) for name, ms in _SPANS if ms > window_ms), None)
         if short is not None:
-            several = -(-short[1] // window_ms)
+            several = most_windows(short[1], window_ms)
             yield f"{short[0]}: {_windows(several)}", several
-    yield f"365 days: {_windows(year)}", charges(spec, spread, year)
+    yield f"any 365 days: {_windows(year)}", charges(spec, spread, year)
 
 
 def _windows(number: int) -> str:

@@ -15,6 +15,7 @@ from ldpstream.agents.config.privacy.policies import epsilon_text, policy_senten
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.times import format_duration
 from ldpstream.mechanisms.channels.amplified import Amplified, amplified
+from ldpstream.mechanisms.channels.permanent_draw import epochs_touched
 from ldpstream.mechanisms.domains.atoms import Atoms
 from ldpstream.mechanisms.domains.words import Words
 from ldpstream.mechanisms.exact.dyadic import float_above
@@ -116,8 +117,8 @@ class Privacy(BaseModel):
     spent: list[LossOverTime] = Field(
         default=[],
         description="What a device with a ledger loses by one report, then by all in longer and "
-        "longer times, up to 365 days. One that begins inside a window touches one more than it "
-        "says. Empty where single budgets are too many to add up",
+        "longer times, up to 365 days, which may begin inside a window. Empty where single budgets "
+        "are too many to add up",
     )
     limit: Limit | None = Field(
         default=None,
@@ -168,12 +169,22 @@ def minimum_sentence(minimum: int, minimum_block: int | None, *, attributes: boo
     )
 
 
+def most_windows(time_ms: int, window_ms: int) -> int:
+    """Return the most windows of a ledger that a time touches, wherever it begins.
+
+    Times are whole milliseconds, so windows divide them as epochs divide windows.
+
+    >>> most_windows(YEAR_MS, 86_400_000)
+    366
+    """
+    return epochs_touched(time_ms, window_ms)
+
+
 def hold_sentence(spec: CollectionSpec, hold: Hold, window_ms: int) -> str:
     """Return what devices lose over time whose reports follow from one draw per epoch."""
     loss = spec.charged.largest_loss()
     each = format_duration(hold.windows * window_ms)
-    # A year is said in windows: 365 days that begin inside one touch one more.
-    windows = -(-YEAR_MS // window_ms)
+    windows = most_windows(YEAR_MS, window_ms)
     epochs = hold.epochs(windows)
     sent = "sends it again" if hold.chain is None else "sends reports drawn from it alone"
     return (
@@ -181,7 +192,7 @@ def hold_sentence(spec: CollectionSpec, hold: Hold, window_ms: int) -> str:
         f"value in the first of them, and {sent} in the others: later values are not reported. "
         "Against whoever reads the topic and knows which reports are its own, all of one "
         f"{each} lose at most {round_up(loss, 2)} together ({factor_phrase(loss)}), "
-        f"and those of any {windows:,} windows in a row ({format_duration(windows * window_ms)}) "
+        f"and those of any 365 days, which touch up to {windows:,} windows, "
         f"{round_up(epochs * loss, 2)}, from at most {epochs:,} draws."
     )
 

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Final
 from ldpstream.agents.config.privacy.certificate import certify_collection, percent_text
 from ldpstream.agents.config.privacy.factors import MOST_FACTOR, NO_LIMIT, loss_text, odds_factor
 from ldpstream.agents.config.privacy.over_time import charges, limit_of
-from ldpstream.agents.config.privacy.statement import DELTA, YEAR_MS, Central, central
+from ldpstream.agents.config.privacy.statement import (
+    DELTA,
+    YEAR_MS,
+    Central,
+    central,
+    most_windows,
+)
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.base.times import format_duration
@@ -42,7 +48,7 @@ def year_in_words(collection: "CollectionConfig", *, passed: bool) -> Json:
     `passed` says whether the mechanism keeps its policy: if not, nothing is claimed of a year.
     """
     spec, each = collection.spec, format_duration(collection.window.pane_ms)
-    windows = -(-YEAR_MS // collection.window.pane_ms)
+    windows = most_windows(YEAR_MS, collection.window.pane_ms)
     reports = charges(spec, collection.spread, windows)
     report: Fraction | None = None
     year: Fraction | None = None
@@ -65,8 +71,8 @@ def year_in_words(collection: "CollectionConfig", *, passed: bool) -> Json:
         "title": f"{collection.name}: a year in words",
         "about": (
             f"Spec {spec.fingerprint.hex()}, mechanism {spec.mechanism.id}, "
-            f"{windows:,} windows of {each} in 365 days (a year that begins inside a window "
-            f"touches one more). Its certificate, which is about one report, {verdict}."
+            f"windows of {each}. Any 365 days, wherever they begin, touch up to {windows:,} of "
+            f"them, as ledgers count them. Its certificate, which is about one report, {verdict}."
         ),
         "readers": readers,
         "disclosed": list(spec.disclosed()),
@@ -116,7 +122,7 @@ def _of_topic(
         (
             "These are the operators of broker, gateway and workers, and whoever they show the "
             "topic or its copies to; the worst of them knows which reports are one device's. "
-            f"In {windows:,} windows it {sent}. {loss}"
+            f"In the up to {windows:,} windows of 365 days it {sent}. {loss}"
         ),
     )
 

@@ -229,30 +229,30 @@ def test_a_nominal_budget_is_warned_of(mechanism: str, table: str, least: float)
 OVER_TIME = {
     "": [
         ("one report", 1, "1", "2.72"),
-        ("a day: 24 windows", 24, "24", "no limit"),
-        ("365 days: 8,760 windows", 8760, "8760", "no limit"),
+        ("any 24 hours: 25 windows", 25, "25", "no limit"),
+        ("any 365 days: 8,761 windows", 8761, "8761", "no limit"),
     ],
     'spread = { reports = 4, horizon = "1d" }': [
         ("one report", 1, "1", "2.72"),
         ("a period of 1d", 4, "4", "54.6"),
         ("any 24 windows in a row", 8, "8", "2981"),
         # They touch up to 366 periods.
-        ("365 days: 8,760 windows", 1464, "1464", "no limit"),
+        ("any 365 days: 8,761 windows", 1464, "1464", "no limit"),
     ],
     'spread = { reports = 4, horizon = "1d", rolling = true }': [
         ("one report", 1, "1", "2.72"),
         ("a period of 1d", 4, "4", "54.6"),
-        ("365 days: 8,760 windows", 1460, "1460", "no limit"),
+        ("any 365 days: 8,761 windows", 1461, "1461", "no limit"),
     ],
     "hold = 2184": [  # 91 days
         ("one report", 1, "1", "2.72"),
         ("an epoch of 91d", 1, "1", "2.72"),
-        ("365 days: 8,760 windows", 6, "6", "404"),
+        ("any 365 days: 8,761 windows", 6, "6", "404"),
     ],
     "hold = { windows = 2184, epsilon = 2.0 }": [
         ("one report", 1, "1", "2.72"),
         ("an epoch of 91d", 1, "2", "7.39"),
-        ("365 days: 8,760 windows", 6, "12", "162755"),
+        ("any 365 days: 8,761 windows", 6, "12", "162755"),
     ],
 }
 
@@ -276,7 +276,7 @@ def test_where_windows_overlap_a_ledger_reports_in_each_pane(tmp_path: Path):
 
 def test_long_windows_are_added_up_to_a_year_alone(tmp_path: Path):
     text = 'mechanism = "binary"\nepsilon = [inf, 1e-3]\ndomain = { values = ["no", "yes"] }\n'
-    for size, charges in (("1d", [1, 7, 365]), ("7d", [1, 53])):
+    for size, charges in (("1d", [1, 8, 366]), ("7d", [1, 54])):
         window = f'window = {{ size = "{size}" }}\n'
         privacy = configured_modes(tmp_path, f"[collection.modes]\n{text}{window}").privacy
         assert [one.charges for one in privacy.spent] == charges
@@ -303,6 +303,6 @@ def test_a_run_of_rounds_costs_one_report(tmp_path: Path):
     assert [(one.over, one.charges) for one in privacy.spent] == [
         ("one report", 1),
         ("a run of 8 rounds", 1),
-        ("365 days: 365 windows", 47),
+        ("any 365 days: 366 windows", 47),
     ]
     assert privacy.limit == "words"

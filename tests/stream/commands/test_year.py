@@ -1,13 +1,14 @@
 """A year in words: what each kind of reader learns in 365 days, and the page to sign."""
 
 import json
-from itertools import product
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ldpstream.agents.config.privacy import central
+from ldpstream.agents.config.privacy import central, most_windows
+from ldpstream.agents.config.privacy.over_time import SpreadConfig, charges
 from tests.stream.cli import certified, configured, configured_modes, invoke
 
 MODES = """
@@ -17,6 +18,8 @@ epsilon = 1.0
 domain = { values = ["bus", "train", "walk", "car"] }
 window = { size = "1d" }
 """
+DAY_MS = 86_400_000
+YEAR_MS = 365 * DAY_MS
 OFF = 'publish = { every = "off" }\nminimum = 500\n'
 SPREAD = 'spread = { reports = 4, horizon = "365d", rolling = true }\n'
 LEDGER, WITHOUT, DOCUMENTS, PUBLIC = range(4)
@@ -31,10 +34,13 @@ def year_of(folder: Path, keys: str = "") -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("keys", "loss", "factor", "sentence"),
     [
-        ("", "365", "no limit", "it sends one report in each, 365 in all, unless its budget"),
-        (SPREAD, "4", "54.6", "it takes part in at most 4 of them"),
-        ("hold = 91\n", "5", "149", "it draws at most 5 reports"),
-        ("hold = 14\n", "27", "no limit", "there is no limit to how sure they may become"),
+        ("", "366", "no limit", "it sends one report in each, 366 in all, unless its budget"),
+        # The year may begin inside a window: 4 of 365 windows are up to 5 of 366.
+        (SPREAD, "5", "149", "it takes part in at most 5 of them"),
+        (SPREAD.replace("365d", "366d"), "4", "54.6", "it takes part in at most 4 of them"),
+        ("hold = 91\n", "6", "404", "it draws at most 6 reports"),
+        ("hold = 92\n", "5", "149", "it draws at most 5 reports"),
+        ("hold = 14\n", "28", "no limit", "there is no limit to how sure they may become"),
     ],
 )
 def test_a_ledger_bounds_a_year_of_single_reports(
@@ -44,10 +50,87 @@ def test_a_ledger_bounds_a_year_of_single_reports(
     reader = year["readers"][LEDGER]
     assert (reader["loss"], reader["factor"]) == (loss, factor)
     assert sentence in reader["said"]
-    assert year["windows"] == 365
+    assert year["windows"] == 366
     # What the ledger's budget is, nobody else knows: without one nothing is promised.
     without = year["readers"][WITHOUT]
     assert (without["loss"], without["factor"]) == (None, "no limit")
+
+
+WINDOW_MS = 3
+LENGTHS_MS = range(1, 32)
+
+
+def touched(start_ms: int, time_ms: int) -> range:
+    """Return the numbers of the windows in which events of this time may lie."""
+    return range(start_ms // WINDOW_MS, (start_ms + time_ms - 1) // WINDOW_MS + 1)
+
+
+@pytest.mark.parametrize("time_ms", LENGTHS_MS)
+def test_no_time_touches_more_windows_than_said(time_ms: int) -> None:
+    found = max(len(touched(start_ms, time_ms)) for start_ms in range(WINDOW_MS))
+    assert most_windows(time_ms, WINDOW_MS) == found
+
+
+@pytest.mark.parametrize("windows", [2, 3, 5])
+def test_no_time_holds_more_draws_than_said(tmp_path: Path, windows: int) -> None:
+    """Every start of the time, and with each secret another start of the device's epochs."""
+    spec = configured_modes(tmp_path, MODES + f"hold = {windows}\n").spec
+    hold = spec.hold
+    assert hold is not None
+
+    def draws(secret: bytes, start_ms: int, time_ms: int) -> int:
+        starts_ms = [number * WINDOW_MS for number in touched(start_ms, time_ms)]
+        key = {"window_ms": WINDOW_MS}
+        return len({hold.epoch(secret, bytes(8), start_ms=one, **key) for one in starts_ms})
+
+    for time_ms in LENGTHS_MS:
+        found = max(
+            draws(bytes([number]) * 32, start_ms, time_ms)
+            for number in range(4)
+            for start_ms in range(windows * WINDOW_MS)
+        )
+        assert charges(spec, None, most_windows(time_ms, WINDOW_MS)) == found
+
+
+@pytest.mark.parametrize("rolling", [False, True])
+@pytest.mark.parametrize(("reports", "windows"), [(1, 1), (1, 3), (2, 3), (2, 4), (3, 4)])
+def test_no_time_holds_more_reports_of_a_spread_than_said(
+    tmp_path: Path, reports: int, windows: int, rolling: bool
+) -> None:
+    """Every start of the time, and every draw of the windows of each period."""
+    spec = configured_modes(tmp_path, MODES).spec
+    spread = SpreadConfig(reports, windows, windows * WINDOW_MS, rolling)
+    drawn = list(combinations(range(windows), reports))
+
+    def most(numbers: range) -> int:
+        if rolling:
+            return max(sum(number % windows in one for number in numbers) for one in drawn)
+        periods = {number // windows for number in numbers}
+        return sum(
+            max(sum(period * windows + place in numbers for place in one) for one in drawn)
+            for period in periods
+        )
+
+    for time_ms in LENGTHS_MS:
+        starts_ms = range(windows * WINDOW_MS)
+        found = max(most(touched(start_ms, time_ms)) for start_ms in starts_ms)
+        assert charges(spec, spread, most_windows(time_ms, WINDOW_MS)) == found
+
+
+def test_a_ledger_counts_days_in_utc_where_windows_are_local_days(tmp_path: Path) -> None:
+    """365 days touch up to 367 days of Berlin, and a device reports at most in 366 of UTC."""
+    local = MODES.replace('"1d" }', '"1d", timezone = "Europe/Berlin" }')
+    config = configured_modes(tmp_path, local)
+    calendar, ledger_ms = config.window.calendar, config.window.pane_ms
+    assert calendar is not None
+    assert ledger_ms == DAY_MS
+    starts_ms = range(1_704_067_200_000, 1_704_067_200_000 + YEAR_MS, DAY_MS // 48)
+    ends_ms = [start_ms + YEAR_MS - 1 for start_ms in starts_ms]
+    spans = list(zip(starts_ms, ends_ms, strict=True))
+    assert max(calendar.day(end) - calendar.day(start) + 1 for start, end in spans) == 367
+    found = max(end // DAY_MS - start // DAY_MS + 1 for start, end in spans)
+    (one,) = certified(configured(tmp_path, local))
+    assert one["year"]["windows"] == found == 366
 
 
 def test_documents_of_a_year_lose_the_sum_of_those_of_each_report(tmp_path: Path) -> None:
@@ -56,8 +139,8 @@ def test_documents_of_a_year_lose_the_sum_of_those_of_each_report(tmp_path: Path
     assert each is not None
     year = year_of(tmp_path, OFF + SPREAD)
     documents = year["readers"][DOCUMENTS]
-    assert 4 * each.epsilon <= float(documents["loss"]) <= 4 * each.epsilon + 0.01
-    assert "a chance of one in 25,000,000" in documents["said"]
+    assert 5 * each.epsilon <= float(documents["loss"]) <= 5 * each.epsilon + 0.01
+    assert "a chance of one in 20,000,000" in documents["said"]
     assert "at least 500 report in each 1d" in documents["said"]
     # The public is told no more than documents say.
     assert year["readers"][PUBLIC]["loss"] == documents["loss"]

@@ -144,8 +144,8 @@ def test_the_privacy_statement_explains_hold(tmp_path: Path):
     (said,) = [one for one in modes(tmp_path, TWO).privacy.protected if "ledger" in one]
     assert "draws one report in 4 windows (4d)" in said
     assert "lose at most 2 together (a factor of 7.39)" in said
-    # 365 windows touch 92 epochs at most.
-    assert "those of any 365 windows in a row (365d) 184, from at most 92 draws" in said
+    # 366 windows touch 93 epochs at most.
+    assert "any 365 days, which touch up to 366 windows, 186, from at most 93 draws" in said
     assert not any("multiply" in one for one in modes(tmp_path).privacy.protected)
 
 

@@ -153,7 +153,7 @@ def test_the_privacy_statement_explains_spread(tmp_path: Path):
     assert "reports in 4 of the 24 windows of each 1d" in said
     assert "lose at most 4 together (a factor of 54.6)" in said
     # They touch up to 366 days, and the 4 reports of each lose 1.
-    assert "and those of any 8,760 windows in a row (365d) 1464." in said
+    assert "and those of any 365 days, which touch up to 8,761 windows, 1464." in said
     weekly = MODES + 'window = { size = "7d" }\nspread = { reports = 1, horizon = "7d" }\n'
     assert "reports in the one window of each 7d" in " ".join(
         configured_modes(tmp_path, weekly).privacy.protected

@@ -34,8 +34,7 @@ export function drawSpent({ privacy, window, accepted }) {
     spent.length
       ? `At most, for this collection${accepted.length ? "'s newest spec" : ""} alone, between the ` +
           "two protected values that are hidden least, and against whoever has the reports and " +
-          "knows that they are one device's. A window here is " +
-          `${pane}; a time that does not begin with one touches one more.`
+          `knows that they are one device's. A window here is ${pane}; times may begin inside one.`
       : "Not added up here: the policy has single budgets for too many values.",
   );
   say(
