@@ -181,6 +181,9 @@ def _central(collection: "CollectionConfig") -> Central | str:
     if collection.publish_every_ms is None and collection.smallest_part == 1:
         key = "minimum_block" if collection.minimum > 1 else "minimum"
         return f"documents may be about single reports: {key} is off"
+    if collection.window.calendar is not None:
+        # Ledgers know no calendar: two of their windows lie partly in one of the collection's.
+        return "a device may report twice in a window: ledgers count from 1970 on, in UTC"
     reports = collection.smallest_part
     return published(collection, reports if reports > 1 else max(2, collection.minimum), DELTA)
 

@@ -161,6 +161,17 @@ def test_documents_without_a_bound_of_their_own_say_why(
     assert readers[DOCUMENTS]["loss"] == readers[LEDGER]["loss"]
 
 
+def test_two_reports_in_a_local_day_are_not_bounded_as_two_of_different_days(
+    tmp_path: Path,
+) -> None:
+    """A local day contains parts of two days of UTC, in each of which a device may report."""
+    text = (MODES + OFF).replace('"1d" }', '"1d", timezone = "Europe/Berlin" }')
+    (one,) = certified(configured(tmp_path, text))
+    documents = one["year"]["readers"][DOCUMENTS]
+    assert "since a device may report twice in a window" in documents["said"]
+    assert documents["loss"] == one["year"]["readers"][LEDGER]["loss"] == "366"
+
+
 def test_a_block_without_minimum_block_hides_no_report(tmp_path: Path) -> None:
     blocks = MODES.replace('"car"] }', '"car"], blocks = 2 }').replace(
         "randomized-response", "block-hadamard"
