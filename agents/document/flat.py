@@ -35,10 +35,16 @@ quantiles.
 CHANGE_HEADER: Final = (
     *("collection", "attribute", "before_start", "before_end", "before_n", "before_final"),
     *("start", "end", "n", "final", "withheld", "estimand", "confidence", "method", "devices"),
-    *("kind", "name", "p", "before", "after", "change", "se", "low", "high", "told"),
+    *("kind", "name", "p", "before", "after", "change", "se", "low", "high", "told", "unit"),
 )
-"""`kind` is `value`, `block`, `range`, `linear`, `quantile` (whose change and bounds are steps), or
-`none` without entries; `name` is the value's label, or that of a block or query."""
+"""`kind` is `value`, `block`, `range`, `linear`, `quantile`, or `none` without entries; `name` is
+the value's label, or that of a block or query; `unit` is that of the change and its bounds."""
+
+_UNITS: Final = {
+    **dict.fromkeys(("value", "block", "range"), "share"),
+    "linear": "weights",
+    "quantile": "steps",
+}
 
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 
@@ -74,7 +80,7 @@ def change_csv(document: ChangeDocument) -> bytes:
         else [document.estimand, document.confidence, document.method, document.devices]
     )
     rows = [[*head, *row] for row in change_rows(document)]
-    return to_csv(rows or [[*head, "none", *[None] * 9]], CHANGE_HEADER)
+    return to_csv(rows or [[*head, "none", *[None] * 10]], CHANGE_HEADER)
 
 
 def change_rows(
@@ -89,11 +95,12 @@ def change_rows(
         *(("linear", entry.name, entry) for entry in document.linear),
     ]
     for kind, name, entry in entries:
-        yield [kind, name, None, *(getattr(entry, column) for column in CHANGE_HEADER[-7:])]
+        numbers = (getattr(entry, column) for column in CHANGE_HEADER[-8:-1])
+        yield [kind, name, None, *numbers, _UNITS[kind]]
     for moved in document.quantiles:
         ends = text(moved.before), text(moved.after)
-        numbers = moved.steps, None, moved.low, moved.high, moved.told
-        yield ["quantile", None, moved.p, *ends, *numbers]
+        steps = moved.steps, None, moved.low, moved.high, moved.told
+        yield ["quantile", None, moved.p, *ends, *steps, _UNITS["quantile"]]
 
 
 def document_rows(document: EstimateDocument) -> Iterator[list[Cell]]:

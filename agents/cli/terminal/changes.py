@@ -11,6 +11,7 @@ from ldpstream.agents.cli.terminal.labels import ShownLabels
 from ldpstream.agents.cli.terminal.options import Form
 from ldpstream.agents.cli.terminal.tables import FittingTable, percent, points, table_console
 from ldpstream.agents.client import Client
+from ldpstream.agents.document.answers import Collection
 from ldpstream.agents.document.flat import Cell, change_csv, change_rows
 from ldpstream.agents.document.model import ChangeDocument
 from ldpstream.mechanisms.base.texts import count
@@ -34,7 +35,7 @@ async def print_change(
         parameters += await _spans(worker, name, span, compared)
         path = f"/api/collections/{quote(name, safe='')}/change"
         answer = await worker.get(path, parameters)
-        labels = ShownLabels.of_collection(await worker.collection(name))
+        collection = await worker.collection(name)
     if form == "json":
         sys.stdout.buffer.write(answer + b"\n")
         return
@@ -42,7 +43,7 @@ async def print_change(
     if form == "csv":
         sys.stdout.buffer.write(change_csv(document))
         return
-    _show(document, labels)
+    _show(document, collection)
 
 
 async def _spans(
@@ -68,7 +69,8 @@ async def _spans(
     return [*pairs, ("before_start", moved[0]), ("before_end", moved[1])]
 
 
-def _show(document: ChangeDocument, labels: ShownLabels) -> None:
+def _show(document: ChangeDocument, collection: Collection) -> None:
+    labels = ShownLabels.of_collection(collection)
     console, (before, after) = table_console(), (document.before, document.after)
     for title, span in (("before", before), ("after", after)):
         shown = span.span or span.window
@@ -92,18 +94,35 @@ def _show(document: ChangeDocument, labels: ShownLabels) -> None:
     for header in _COLUMNS:
         table.add_column(header, justify="left" if header == "name" else "right")
     rows = change_rows(document, lambda label: labels.text(label, document.attribute))
-    for kind, name, p, *numbers, told in rows:
+    width, unit = _step(collection, document.attribute)
+    for kind, name, p, *numbers, told, _ in rows:
         del numbers[3]  # the standard error, which the bounds tell
         if kind == "block" and isinstance(name, int):
             name = f"block {name}"
-        # Shares in percent and their changes in points; means and positions in their own units.
-        if kind in ("linear", "quantile"):
+        # Shares in percent and their changes in points; means and quantiles in their own units.
+        if kind == "linear":
             texts = [_text(entry, "{:.6g}".format) for entry in numbers]
+        elif kind == "quantile":
+            texts = [_text(entry, str) for entry in numbers[:2]]
+            texts += [_text(entry, lambda n: f"{n * width:+.6g}{unit}") for entry in numbers[2:]]
         else:
             texts = [_text(entry, percent) for entry in numbers[:2]]
             texts += [_text(entry, points) for entry in numbers[2:]]
         table.add_row(str(name if p is None else p), *texts, str(told or ""))
     console.print(table)
+
+
+def _step(collection: Collection, attribute: str | None) -> tuple[float, str]:
+    """Return how far a value of an ordered domain is from the next, and the unit as text."""
+    of_attribute = {one.name: one.domain for one in collection.attributes}
+    shape = collection.domain if attribute is None else of_attribute.get(attribute)
+    unit = collection.unit if attribute is None else None
+    if shape is None or not shape.intervals:
+        return 1.0, f" {unit or 'steps'}"
+    (low, high), *_ = shape.intervals
+    # Rounded numbers are edges, of which there is one more than bins.
+    bins = shape.shape[0] - shape.rounded
+    return (high - low) / bins, f" {unit}" if unit else ""
 
 
 def _verdict(document: ChangeDocument) -> str:

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -15,7 +15,7 @@ from ldpstream.agents.document.answers import WindowState
 from ldpstream.agents.document.build import build_document
 from ldpstream.agents.state.view import totals
 from tests.stream.querying import five_minutes, ldpstream, windows
-from tests.stream.serving import MINUTE_MS, START_MS, Pipeline
+from tests.stream.serving import MINUTE_MS, START_MS, Pipeline, serve_collections
 
 
 @pytest.fixture
@@ -274,3 +274,46 @@ async def test_an_open_span_is_compared_for_one_look(url: str) -> None:
     assert note in (await ldpstream("query", url, "city", "--compare", "before")).stdout
     often = await ldpstream("query", url, "city", "--compare", "before", "--method", "anytime")
     assert note not in often.stdout
+
+
+class TestQuantiles:
+    """Of an axis with a unit, of one without, and of numbers that are not cut into bins."""
+
+    DOMAINS: ClassVar = {
+        "hours": {"domain": {"interval": [0.0, 24.0], "bins": 96}, "unit": "h"},
+        "plain": {"domain": {"interval": [0.0, 24.0], "bins": 96}},
+        "rounded": {
+            "domain": {"interval": [0.0, 24.0], "bins": 96, "rounding": "random"},
+            "unit": "h",
+        },
+        "numbers": {"domain": {"size": 96}},
+    }
+
+    @pytest.fixture
+    def pipeline(self) -> Pipeline:
+        table = {
+            "mechanism": "l1-geometric",
+            "epsilon": 5.0,
+            "minimum": 1,
+            "window": {"size": "1m"},
+        }
+        made = serve_collections({name: {**table, **own} for name, own in self.DOMAINS.items()})
+        for name, collection in made.collections.items():
+            for number, middle in enumerate((40, 54)):
+                value = middle if name == "numbers" else middle / 4  # an edge of bins
+                times_ms = [START_MS + number * MINUTE_MS] * 2000
+                collection.report(0, [value] * 2000, times_ms=times_ms, seed=number)
+        return made
+
+    @pytest.mark.parametrize(
+        ("name", "change"),
+        [("hours", "+3.5 h"), ("plain", "+3.5"), ("rounded", "+3.5 h"), ("numbers", "+14 steps")],
+    )
+    async def test_the_change_is_in_the_unit_of_the_axis(
+        self, url: str, name: str, change: str
+    ) -> None:
+        asked = ("query", url, name, "--compare", "before", "--quantile", "0.5", "--top", "0")
+        shown = (await ldpstream(*asked)).stdout
+        assert re.search(rf"│ +{re.escape(change)} (│ +{re.escape(change)} ){{2}}│ +rose │", shown)
+        (row,) = csv.DictReader(io.StringIO((await ldpstream(*asked, "--csv")).stdout))
+        assert (row["change"], row["unit"]) == ("14", "steps")
