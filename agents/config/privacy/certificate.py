@@ -21,7 +21,7 @@ from ldpstream.mechanisms.channels.certificate import ENUMERATION_LIMIT, Certifi
 from ldpstream.mechanisms.channels.information import Information, most_information
 from ldpstream.mechanisms.domains.words import Words
 from ldpstream.mechanisms.exact.dyadic import exp_bounds, float_above, log_bounds
-from ldpstream.mechanisms.policies.policy import Policy
+from ldpstream.mechanisms.policies.policy import HighLowPolicy, Policy
 from ldpstream.mechanisms.wire.hold import Hold
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
@@ -102,11 +102,14 @@ def _odds(spec: CollectionSpec, budget: Fraction, ratio: Fraction) -> Json:
     if policy.by_entries() is policy:
         # The odds p : 1 - p between the two values become at most ratio * p : 1 - p.
         after = [p * ratio / (p * ratio + 1 - p) for p in _EXAMPLES]
-        times = "without limit" if ratio >= MOST_FACTOR else f"at most {factor} times"
+        pair = f"a value than for another against which it has a budget of {float_above(budget):g}"
+        if isinstance(policy, HighLowPolicy) and len(policy.sensitive) < policy.size:
+            pair = "a sensitive value than for any other"
+        unlimited = ratio >= MOST_FACTOR
+        limit = "A report may be any number of" if unlimited else f"No report is more than {factor}"
         sentence = (
-            f"Of two values with a budget of {float_above(budget):g}, one report raises the "
-            f"odds of the first against the second {times}, whatever was known "
-            f"before: from even odds to at most {percent_text(after[0])} for the first"
+            f"{limit} times likelier for {pair}: whatever was known before, even odds between the "
+            f"two become at most {percent_text(after[0])} for the former"
         )
     else:
         after = [min(p * ratio, Fraction(1)) for p in _EXAMPLES]

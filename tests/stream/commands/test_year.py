@@ -240,4 +240,16 @@ def test_beliefs_are_also_of_the_two_values_that_are_hidden_least(tmp_path: Path
     near, far = one["odds"]
     assert (near["factor"], far["factor"]) == ("1.34986", one["largest_factor"])
     assert far["budget"] == pytest.approx(4.5)
-    assert "at most 90.0172 times" in far["said"]
+    assert "more than 90.0172 times" in far["said"]
+
+
+def test_beliefs_of_a_sensitive_value_say_which_of_the_two_is_hidden(tmp_path: Path) -> None:
+    """A report may prove that somebody has none of the sensitive values, never that of one."""
+    text = '[collection.health]\nmechanism = "high-low"\nepsilon = 1.0\nsensitive = ["hiv"]\n'
+    text += 'domain = { values = ["none", "flu", "hiv"] }\n'
+    (one,) = certified(configured(tmp_path, text))
+    (odds,) = one["odds"]
+    assert odds["said"] == (
+        "No report is more than 2.71829 times likelier for a sensitive value than for any other: "
+        "whatever was known before, even odds between the two become at most 73.11% for the former."
+    )
