@@ -66,7 +66,8 @@ class Ledger:
             is not that of `one_report`; with `spread`, if there is no horizon, a horizon of more
             than a million windows, a collection with `hold`, or a budget below one report for each
             collection.
-        SpecError: if the budget is not a finite number above 0.
+        SpecError: if the budget is not a finite number above 0, or too small for one report of each
+            collection.
         TypeError: if a length is not an integer.
     """
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from operator import index
 
+from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.base.times import EARLIEST_MS, LATEST_MS, format_time, resemble_seconds
 from ldpstream.mechanisms.ledger.errors import BudgetError, LedgerError
 from ldpstream.mechanisms.ledger.spent import read_budget
@@ -83,6 +84,11 @@ class Terms:
             fingerprint: spec.charged.largest_loss()
             for fingerprint, (spec, _) in self.specs.items()
         }
+        for fingerprint, loss in self._losses.items() if spread is None else ():
+            if loss > self._limit:
+                name = self.specs[fingerprint][0].name
+                what = f"at least {loss}, which one report of {name} loses, got {self._limit}"
+                raise SpecError("budget", what)
         self._spread = spread
         self._reports = {} if spread is None else self._shared_out()
 

@@ -77,6 +77,15 @@ def test_a_budget_is_a_finite_number_above_0(tmp_path: Path, budget: float | str
         open_ledger(tmp_path, budget=budget)
 
 
+def test_a_budget_below_one_report_is_refused_before_anything_is_drawn(tmp_path: Path):
+    told = r"budget: expected at least 1/10, which one report of modes loses, got 99/1000"
+    with pytest.raises(SpecError, match=told):
+        open_ledger(tmp_path, budget="0.099")
+    assert not (tmp_path / "ledger").exists()
+    with open_ledger(tmp_path, budget="0.1") as ledger:
+        assert ledger.release(spec(), "bus", time_ms=START_MS)
+
+
 def test_windows_stay_as_they_are_and_divide_the_horizon(tmp_path: Path):
     modes = spec()
     with open_ledger(tmp_path) as ledger:
