@@ -250,7 +250,8 @@ def read_time(texts: Mapping[str, str], name: str) -> int | None:
     try:
         return parse_time(text)
     except ValueError:
-        raise AnswerError(400, f"{name}: expected a time, {TIME_FORM}, got {text[:40]!r}") from None
+        what = f"expected a time, {TIME_FORM}, such as 2026-11-30T00:00:00Z, got {text[:40]!r}"
+        raise AnswerError(400, f"{name}: {what}") from None
 
 
 def read_flag(query: Mapping[str, str], name: str) -> bool:

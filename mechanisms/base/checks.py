@@ -134,8 +134,13 @@ def unknown(key: str, known: Iterable[str]) -> str:
     >>> unknown("epsilom", ["mechanism", "epsilon"]), unknown("colour", ["epsilon"])
     ('unknown key (did you mean epsilon?)', 'unknown key')
     """
-    meant = get_close_matches(key, list(known), n=1, cutoff=0.65)
-    return f"unknown key (did you mean {meant[0]}?)" if meant else "unknown key"
+    return f"unknown key{guess(key, known)}"
+
+
+def guess(text: str, known: Iterable[str]) -> str:
+    """Return ` (did you mean ...?)` with the nearest of the known texts; empty if none is near."""
+    meant = get_close_matches(text, list(known), n=1, cutoff=0.65)
+    return f" (did you mean {meant[0]}?)" if meant else ""
 
 
 def check_keys(raw: object, allowed: frozenset[str], path: str) -> dict[str, object]:

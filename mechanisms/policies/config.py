@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from types import MappingProxyType
+from typing import Final
 
 from ldpstream.mechanisms.base.checks import (
     check_keys,
     describe,
+    guess,
     read_budget,
     read_epsilon,
     read_rows,
@@ -24,6 +26,9 @@ from ldpstream.mechanisms.policies.matrix import MatrixPolicy
 from ldpstream.mechanisms.policies.metric import MetricPolicy, check_p
 from ldpstream.mechanisms.policies.policy import BlockPolicy, HighLowPolicy, Policy
 from ldpstream.mechanisms.policies.prior import PriorPolicy
+
+_MOST_GUESSED: Final = 10_000
+"""Most labels among which the one that was meant is looked for: more take seconds."""
 
 
 def read_policy(raw: object, *, domain: Domain, epsilon: object, base: Path, path: str) -> Policy:
@@ -238,7 +243,12 @@ def read_sensitive(raw: object, domain: Domain, path: str) -> frozenset[int]:
     try:
         indices = domain.index(raw).tolist()
     except ValueOutsideDomainError as error:
-        raise SpecError(f"{path}[{error.position}]", error.expected) from None
+        # Labels of a configuration are no secret, unlike those that a device reports.
+        label = raw[error.position]
+        few = range(domain.size if isinstance(label, str) and domain.size <= _MOST_GUESSED else 0)
+        meant = guess(str(label), [str(domain.label(index)) for index in few])
+        what = f"{error.expected}, got {describe(label)}{meant}"
+        raise SpecError(f"{path}[{error.position}]", what) from None
     if len(set(indices)) < len(indices):
         raise SpecError(path, "each value once")
     return frozenset(indices)

@@ -3,6 +3,7 @@
 import gc
 import sys
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
@@ -99,7 +100,9 @@ def load(config_file: str) -> Config:
     try:
         return load_config(config_file)
     except (ConfigError, SpecError) as error:
-        raise Refused(str(error)) from error
+        missing = not Path(config_file).exists()
+        way = ": choose one with -c FILE, or write one with `ldpstream init`" if missing else ""
+        raise Refused(f"{error}{way}") from error
 
 
 def load_shard(config_file: str, shard: Shard) -> Config:

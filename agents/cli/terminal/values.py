@@ -9,6 +9,7 @@ never its text: values are private.
 import csv
 import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -109,6 +110,8 @@ class _Input:
     clamped: int = 0
     beyond: bool = False
     """Whether `--clamp` would accept one of the bad lines."""
+    timed: bool = False
+    """Whether one of the bad lines begins with a time, for which `--times` is needed."""
 
     def conclude(self) -> None:
         """Say how many lines were left out, and how many values were moved."""
@@ -119,7 +122,9 @@ class _Input:
             ways = ["--skip-bad leaves them out"] if bad.count > 1 else []
             if self.beyond:
                 ways.append("--clamp moves numbers to the nearest end of the domain")
-            if bad.first[0][0] == 1 < bad.read and not self.reading.columns:
+            if self.timed:
+                ways.append("--times reads a time first in each line")
+            elif bad.first[0][0] == 1 < bad.read and not self.reading.columns:
                 ways.append("if line 1 names columns, --columns says which hold the value")
             raise bad.refusal(": " * bool(ways) + ", ".join(ways))
         if bad.count:
@@ -271,6 +276,8 @@ def _parse(rows: Sequence[Row], source: _Input, ragged: Mapping[int, str]) -> Va
     source.clamped += fitted.moved
     if not source.beyond and has_ends(domain):
         source.beyond = any(_move(domain, rows[good[place]]) for place in fitted.bad)
+    if not source.reading.times and not source.timed:
+        source.timed = any(_begins_with_time(rows[good[place]]) for place in fitted.bad)
     bad |= {int(good[place]): f"{expected}{after}" for place, expected in fitted.bad.items()}
     good = good[fitted.good]
     for place in sorted(bad):
@@ -278,6 +285,16 @@ def _parse(rows: Sequence[Row], source: _Input, ragged: Mapping[int, str]) -> Va
     return Values(
         fitted.indices, None if times_ms is None else times_ms[good], good + source.line + 1
     )
+
+
+def _begins_with_time(row: Row) -> bool:
+    # Whole numbers, which are times too, may be coordinates.
+    if len(row) < 2 or ":" not in row[0]:
+        return False
+    with suppress(ValueError):
+        parse_time(row[0])
+        return True
+    return False
 
 
 def _move(domain: Domain, row: Row) -> Row | None:

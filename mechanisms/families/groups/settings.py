@@ -105,7 +105,8 @@ def _read_budgets(settings: Settings, key: str, groups: int, each: str) -> Seque
         raise SpecError(path, f"one number with one {each}, got {describe(raw)}")
     if len(raw) != groups or groups > _MOST_BUDGETS:
         most = f", of which there may be {_MOST_BUDGETS}" if groups > _MOST_BUDGETS else ""
-        what = f"a number, or {groups:,} of them, one for each {each}{most}, got {len(raw):,}"
+        of = f" ({settings.domain.size:,} values in {groups:,})" if each == "block" else ""
+        what = f"a number, or {groups:,} of them, one for each {each}{of}{most}, got {len(raw):,}"
         raise SpecError(path, what)
     budgets = enumerate(raw)
     return [read_epsilon(budget, f"{path}[{i}]", infinite=infinite) for i, budget in budgets]

@@ -356,7 +356,11 @@ LISTS = {"domain": {"size": 6}, "sensitive": [[0, 1], [2]]}
 @pytest.mark.parametrize(
     ("keys", "path", "what"),
     [
-        (BLOCKS | {"epsilon": [1.0, 2.0]}, "epsilon", "a number, or 3 of them, one for each block"),
+        (
+            BLOCKS | {"epsilon": [1.0, 2.0]},
+            "epsilon",
+            "a number, or 3 of them, one for each block (6 values in 3), got 2",
+        ),
         (BLOCKS | {"epsilon": [1.0, 2.0, math.inf]}, "epsilon[2]", "a finite number above 0"),
         (BLOCKS | {"epsilon": 1.0, "share": 0.2}, "share", "no such key with blocks"),
         (BLOCKS | {"epsilon": 1.0, "epsilon_rest": 2.0}, "epsilon_rest", "no such key with blocks"),

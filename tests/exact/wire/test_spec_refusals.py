@@ -44,7 +44,18 @@ IMPOSSIBLE = {
     "sensitive none": (HIGH_LOW, {"sensitive": []}, "sensitive", "at least one value to protect"),
     "sensitive text": (HIGH_LOW, {"sensitive": "0"}, "sensitive", "a list"),
     "sensitive twice": (HIGH_LOW, {"sensitive": [1, 2, 1]}, "sensitive", "each value once"),
-    "sensitive outside": (HIGH_LOW, {"sensitive": [1, 10]}, "sensitive[1]", "an integer in 0..9"),
+    "sensitive outside": (
+        HIGH_LOW,
+        {"sensitive": [1, 10]},
+        "sensitive[1]",
+        "an integer in 0..9, got 10",
+    ),
+    "sensitive misspelt": (
+        HIGH_LOW,
+        {"sensitive": ["hivv"], "domain": {"values": ["none", "flu", "hiv"]}},
+        "sensitive[0]",
+        "one of the 3 labels of the domain, such as 'none', got 'hivv' (did you mean hiv?)",
+    ),
     "interval huge": (
         BASE,
         {"domain": {"interval": [0, 10**400], "bins": 4}},

@@ -150,6 +150,7 @@ def test_configurations_are_refused_by_file_and_key(tmp_path: Path):
         assert refused(invoke(*command)) == message
     absent = str(tmp_path / "absent.toml")
     message = f"{absent}: cannot read it: No such file or directory"
+    message += ": choose one with -c FILE, or write one with `ldpstream init`"
     assert refused(invoke("estimate", "--json", "-c", absent, "modes")) == message
     file = configured(tmp_path)
     message = refused(invoke("privatize", "-c", file, "plaices"))

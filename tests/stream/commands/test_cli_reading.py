@@ -39,6 +39,12 @@ def test_all_bad_lines_are_counted_and_the_first_ones_named(file: str):
     )
 
 
+@pytest.mark.parametrize(("first", "hint"), [("2026-11-30T10:00:00Z", True), ("12", False)])
+def test_lines_that_begin_with_a_time_need_times(file: str, first: str, *, hint: bool):
+    said = refused(invoke("privatize", "-c", file, "modes", stdin=f"{first},bus\n"))
+    assert said.endswith(": --times reads a time first in each line") == hint
+
+
 @pytest.mark.slow
 def test_bad_lines_are_counted_over_chunks_of_a_file_and_not_waited_for_in_a_pipe(
     file: str, tmp_path: Path

@@ -69,6 +69,7 @@ async def test_a_bad_parameter_of_an_estimate_is_named(
         ("last=1&all=true", "last: expected last or all=true"),
         ("all=1", "all: expected true or false"),
         ("from=soon", "from: expected a time"),
+        ("from=2026-11-30", "milliseconds, such as 2026-11-30T00:00:00Z, got '2026-11-30'"),
         ("to=", "to: expected a time"),
         ("top=1", "top: unknown parameter; expected one of last, from, to, all"),
         ("limit=0", "limit: expected a whole number in 1..10000"),
