@@ -14,6 +14,7 @@ from ldpstream.agents.config.query.options import TOP, UNIT
 from ldpstream.agents.config.query.queries import parse_linear, parse_range
 from ldpstream.agents.config.serving import is_port
 from ldpstream.mechanisms.base.checks import read_budget
+from ldpstream.mechanisms.base.errors import QueryError
 from ldpstream.mechanisms.base.numbers import (
     parse_real,
     parse_reals,
@@ -186,3 +187,29 @@ def test_cells_together_are_the_numbers_of_each():
             each = [repr(parse_real(one)), repr(parse_real(other))]
             assert [repr(number) for number in parse_reals([one, other])] == each
     assert parse_reals([]) == []
+
+
+MODES = Labels(("bus", "car", "walk"))
+
+
+@pytest.mark.parametrize("text", ["0,-1,1", "walk=1,car=-1", " walk = 1, car=-1", "car=-1,walk=1"])
+def test_weights_are_written_in_order_or_by_label(text: str):
+    for name in ("", "lead:"):
+        query = parse_linear(f"{name}{text}", MODES, 2)
+        assert query.name == (name.removesuffix(":") or "linear-2")
+        assert query.weights.tolist() == [0.0, -1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("walk=1,2", r"W,W,\.\.\. with a number for each value, or .*LABEL=W"),
+        ("walk=one", r"LABEL=W"),
+        ("walk=1,walk=2", "each label once"),
+        ("wlak=1", "labels of the domain, got 'wlak'"),
+        ("1,2", "3 weights, one for each value, got 2"),
+    ],
+)
+def test_weights_that_cannot_be_read_are_refused(text: str, message: str):
+    with pytest.raises(QueryError, match=message):
+        parse_linear(text, MODES, 1)

@@ -209,10 +209,11 @@ class EstimateRequest(RequestModel):
     linear: Annotated[
         Annotated[list[LinearRequest], _Many] | None,
         entries_like({"name": "fare", "weights": [2.5, 4]}),
-        spelled("[NAME:]W,W,...", repeated=True, resolve=read_linear),
+        spelled("[NAME:]W,W,...|LABEL=W,...", repeated=True, resolve=read_linear),
     ] = Field(
         default=None,
-        description="The mean of a weight given for each value, in the domain's order",
+        description="The mean of a weight given for each value, in the domain's order, or by "
+        "label, where all others weigh 0",
     )
     areas: Annotated[bool | None, replace(FLAG, resolve=check_areas)] = Field(
         default=None,

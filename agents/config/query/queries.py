@@ -127,16 +127,25 @@ def read_linear(queries: Sequence[str | LinearRequest], domain: Domain) -> tuple
 
 
 def parse_linear(text: str, domain: Domain, position: int) -> Linear:
-    """Parse `[NAME:]W,W,...`, with one weight per value of the domain.
+    """Parse `[NAME:]W,W,...`, with one weight per value of the domain, or `[NAME:]LABEL=W,...`.
 
-    Without a name it is called `linear-1`, and so on, by its position from 1.
+    Labels that are not named weigh 0. Without a name it is called `linear-1`, and so on, by its
+    position from 1.
     """
     match = _NAMED.fullmatch(text)
     assert match is not None, "the pattern takes every text"
+    entries = [entry.rpartition("=") for entry in match[2].split(",")]
     try:
-        weights = [read_number(trimmed(number)) for number in match[2].split(",")]
+        numbers = [read_number(trimmed(number)) for *_, number in entries]
     except ValueError:
-        raise QueryError("linear", "[NAME:]W,W,... with a number for each value") from None
+        numbers = []
+    labels = [trimmed(label) for label, equals, _ in entries if equals]
+    if not numbers or len(labels) not in (0, len(numbers)):
+        what = "[NAME:]W,W,... with a number for each value, or [NAME:]LABEL=W,..."
+        raise QueryError("linear", what)
+    if len(set(labels)) < len(labels):
+        raise QueryError("linear", "each label once")
+    weights = dict(zip(labels, numbers, strict=True)) if labels else numbers
     return make_linear(match[1] or f"linear-{position}", weights, domain)
 
 
