@@ -53,8 +53,8 @@ class Ledger:
 
     Without `spread`, the budget is spent in the first windows of each period. With it, the ledger
     takes part in as many windows as the budget allows, drawn from its secret (`takes_part`). True
-    draws for each period. `"rolling"` draws once, so that any time span as long as a period keeps
-    the budget, wherever it begins.
+    draws for each period. `"rolling"` draws once, so that as many windows in a row as a period has
+    keep the budget, wherever they begin. A time as long as a period may touch one window more.
 
     In a collection with `hold`, the first report of an epoch draws a permanent report, which stays
     on disk until it is forgotten, and the reports of the epoch's windows follow from it alone. A
