@@ -147,15 +147,19 @@ class Place:
         return self.run("sh", "-eu", "-c", self.here(code))
 
     @contextmanager
-    def running(self, *command: str) -> Iterator["subprocess.Popen[bytes]"]:
-        """Run for the length of the block; Ctrl-C has to end it with exit code 0."""
+    def running(self, *command: str, ours: bool = True) -> Iterator["subprocess.Popen[bytes]"]:
+        """Run for the length of the block; if it is `ours`, Ctrl-C has to end it with exit code 0.
+
+        Python's own server of files has been seen to miss an interrupt.
+        """
         process = subprocess.Popen(
             command, cwd=self.folder, env=self._environment, stdout=subprocess.PIPE
         )
         try:
             yield process
-            process.send_signal(signal.SIGINT)
-            assert process.wait(timeout=120) == 0
+            if ours:
+                process.send_signal(signal.SIGINT)
+                assert process.wait(timeout=120) == 0
         finally:
             process.kill()
             process.wait()

@@ -36,7 +36,8 @@ async def test_an_answer_is_randomised_counted_and_given_once_a_day(
             process = running.enter_context(place.running("sh", "-c", command))
             assert process.stdout is not None
             assert process.stdout.readline().startswith(b"ready ")
-        running.enter_context(place.running("sh", "-c", place.here(f"exec {serve.code}")))
+        files = place.running("sh", "-c", place.here(f"exec {serve.code}"), ours=False)
+        running.enter_context(files)
         url = place.here(address.code.strip())
         pages.wait_for_window(86_400, left_seconds=60)
         await _open(page, url)
