@@ -17,7 +17,7 @@ import sys
 import time
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from typing import Final, Self
 
@@ -42,7 +42,7 @@ from benchmarks.accuracy.repeated import AffineSums
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.config.privacy.over_time import SpreadConfig
 from ldpstream.agents.config.query.options import EstimateOptions
-from ldpstream.agents.document.build import active_devices, of_attribute, sampling_between
+from ldpstream.agents.document.build import active_devices, of_span
 from ldpstream.agents.document.estimates import bound_keywords
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.estimators.bounds.bounded import bound
@@ -222,19 +222,13 @@ def _covered(
     a document; repetitions with the same options are bounded together.
     """
     span = rule.first * HOUR_MS, (rule.first + rule.panes) * HOUR_MS
-    asked, hold = EstimateOptions(estimand=estimand), collection.spec.hold
-    sampling = sampling_between(
-        collection.spread, collection.window, *span, held=1 if hold is None else hold.windows
-    )
+    asked = EstimateOptions(estimand=estimand, attribute=ATTRIBUTE if rule.attributes else None)
     alike: dict[tuple[int, EstimateOptions], list[int]] = {}
     statistics, part = drawn.statistics, collection.spec.mechanism
     for place, n in enumerate(drawn.reported.sum(axis=1).tolist()):
-        options = replace(asked, sampling=sampling)
-        if collection.attributes:
-            totals = WindowTotals(*span, statistics[place], n, late=0, rejected=0)
-            own, options = of_attribute(collection, ATTRIBUTE, totals, asked)
-            n = own.n
-        alike.setdefault((n, options), []).append(place)
+        totals = WindowTotals(*span, statistics[place], n, late=0, rejected=0)
+        own, options = of_span(collection, totals, asked)
+        alike.setdefault((own.n, options), []).append(place)
     if isinstance(part, Sampled):
         number = part.names.index(ATTRIBUTE)
         statistics = statistics[:, part.slices[number]]

@@ -49,7 +49,7 @@ def test_bounds_that_assume_independent_reports_cover_too_rarely(
 ) -> None:
     """Repeated reports of a device are about the same person, and may share their noise."""
     monkeypatch.setattr(
-        "benchmarks.accuracy.life.sampling_between", lambda *_, **__: ONE_REPORT_EACH
+        "ldpstream.agents.document.build.sampling_between", lambda *_, **__: ONE_REPORT_EACH
     )
     (rule,) = (rule for rule in RULES if rule.name == name)
     setting = Setting(rule, mechanism, changing=False, newcomers=False)
