@@ -156,8 +156,8 @@ def mechanism(options: Mapping[str, Any]) -> str:
 def _check_names(options: Mapping[str, Any]) -> None:
     unknown = sorted(options.keys() - OPTIONS)
     if unknown:
-        names = ", ".join(sorted(OPTIONS))
-        raise ClientOptionError(f"kafka.{unknown[0]}: unknown key; expected one of {names}")
+        what = unknown_key(unknown[0], sorted(OPTIONS))
+        raise ClientOptionError(f"kafka.{unknown[0]}: {what}")
 
 
 def _revealed(key: str, value: Any) -> Any:

@@ -36,6 +36,7 @@ from ldpstream.agents.config.tables import AttributeTable, CollectionTable, Publ
 from ldpstream.agents.config.windows import check_devices, read_spread, window_spec
 from ldpstream.agents.state.disclosure_groups import blocks_of_reports
 from ldpstream.agents.state.windows import WindowSpec
+from ldpstream.mechanisms.base.checks import guess
 from ldpstream.mechanisms.base.errors import QueryError, SpecError
 from ldpstream.mechanisms.base.texts import canonical_text
 from ldpstream.mechanisms.domains.queries import Subset, ValueSet, make_set
@@ -324,7 +325,7 @@ def _options(path: str, table: CollectionTable, spec: CollectionSpec) -> Estimat
         where = f"{path}.publish.{key_path(['attributes', name])}"
         if name not in spec.attributes:
             names = ", ".join(spec.attributes) or "none, because values are not records"
-            raise ConfigError(where, f"expected {names}")
+            raise ConfigError(where, f"expected {names}{guess(name, spec.attributes)}")
         previous = own.get(name, options)
         own[name] = _resolved(previous, [(written, where)], spec.attributes[name])
     options = replace(options, of_attributes=tuple(own.items()))

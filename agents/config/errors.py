@@ -140,7 +140,8 @@ def key_path(keys: Sequence[str | int]) -> str:
 def from_validation(error: ValidationError, known_keys: Mapping[str, Sequence[str]]) -> ConfigError:
     """Turn pydantic's errors into ours.
 
-    `known_keys` lists the keys of each table, by its path with every collection's name as `*`.
+    `known_keys` lists the keys of each table, by its path with names of collections and of
+    attributes as `*`.
     """
     errors = []
     for detail in error.errors(include_url=False):
@@ -189,7 +190,9 @@ def _problem(
     if detail["type"] == REFUSED:
         return str(detail["ctx"]["problem"])
     if detail["type"] == "extra_forbidden":
-        table = ["*" if i == 1 and keys[0] == "collection" else k for i, k in enumerate(keys[:-1])]
+        # `collection.NAME`, and `collection.NAME.publish.attributes.NAME`.
+        named = {1, 4} if keys[0] == "collection" else set()
+        table = ["*" if i in named else key for i, key in enumerate(keys[:-1])]
         gone = _GONE.get(key_path(keys))
         return gone or unknown_key(str(keys[-1]), known_keys[key_path(table)])
     return expected(_wanted(detail), detail["input"])

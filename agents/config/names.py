@@ -14,6 +14,7 @@ from typing import Final
 from ldpstream.agents.config.errors import ConfigError, key_path
 from ldpstream.agents.config.query.capabilities import disclosed_blocks
 from ldpstream.agents.config.tables import CollectionTable
+from ldpstream.mechanisms.base.checks import guess
 from ldpstream.mechanisms.base.errors import QueryError
 from ldpstream.mechanisms.base.texts import canonical_text
 from ldpstream.mechanisms.base.times import parse_time
@@ -95,7 +96,8 @@ def _value_labels(
     attributes = [name for name, one in domain.members.items() if one.kind != "pair"]
     for attribute, labels in table.value_labels.items():
         if attribute not in attributes or isinstance(labels, str):
-            what = f"expected a table of labels for any of {', '.join(attributes)}"
+            known = f"{', '.join(attributes)}{guess(attribute, attributes)}"
+            what = f"expected a table of labels for any of {known}"
             raise ConfigError(f"{path}.{key_path([attribute])}", what)
         of_attribute = domain.members[attribute].estimated
         names[attribute] = _spelled(f"{path}.{key_path([attribute])}", labels, of_attribute)
@@ -111,7 +113,7 @@ def _spelled(path: str, names: Mapping[str, str], domain: Domain) -> Mapping[str
         written = domain.written
         places = written.parse_columns([[label] for label in names])
     except QueryError as error:
-        raise ConfigError(path, f"expected labels of the domain: {error.expected}") from error
+        raise ConfigError(path, f"expected {error.expected}") from error
     labels = [str(written.label(place)) for place in places.tolist()]
     return dict(zip(labels, names.values(), strict=True))
 

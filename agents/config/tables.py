@@ -402,7 +402,7 @@ class FileTable(Table):
 
 
 def known_keys() -> dict[str, list[str]]:
-    """Return the keys of every table, by its path, with every collection's name as `"*"`."""
+    """Return the keys of every table by its path, names of collections and attributes as `"*"`."""
     tables: dict[str, type[BaseModel]] = {
         "": FileTable,
         "worker": WorkerConfig,

@@ -149,7 +149,9 @@ def check_keys(raw: object, allowed: frozenset[str], path: str) -> dict[str, obj
         raise SpecError(path, f"a table, got {describe(raw)}")
     for key in raw:
         if key not in allowed:
-            raise SpecError(f"{path}.{key}", f"one of the keys {', '.join(sorted(allowed))}")
+            known = sorted(allowed)
+            what = f"one of the keys {', '.join(known)}{guess(str(key), known)}"
+            raise SpecError(f"{path}.{key}", what)
     return raw
 
 

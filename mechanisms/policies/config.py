@@ -52,7 +52,9 @@ def read_policy(raw: object, *, domain: Domain, epsilon: object, base: Path, pat
     table = raw if isinstance(raw, dict) else {}
     form = next((form for form in _FORMS if form in table), None)
     if form is None:
-        raise SpecError(key, f"a table with one of {', '.join(_FORMS)}, got {describe(raw)}")
+        meant = "".join(guess(str(written), (*_FORMS, "prior")) for written in table)
+        what = f"a table with one of {', '.join(_FORMS)}, got {describe(raw)}{meant}"
+        raise SpecError(key, what)
     forms = _METRICS if form == "metric" else _FORMS
     name = table[form] if form == "metric" else form
     if not isinstance(name, str) or name not in forms:

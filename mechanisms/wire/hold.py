@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.canonical import Json
-from ldpstream.mechanisms.base.checks import describe, is_whole
+from ldpstream.mechanisms.base.checks import check_keys, describe, is_whole
 from ldpstream.mechanisms.base.errors import SpecError, within
 from ldpstream.mechanisms.channels.permanent_draw import MOST_COUNTED, epochs_touched, split_windows
 from ldpstream.mechanisms.exact.dyadic import log_bounds
@@ -32,7 +32,7 @@ MAX_HELD_WINDOWS: Final = 1_000_000
 """Most windows of an epoch."""
 _WORD_BYTES: Final = 8
 _ROUNDING: Final = 2.0**-50
-_KEYS: Final = ("windows", "epsilon")
+_KEYS: Final = frozenset({"windows", "epsilon"})
 _UNHELD: Final = {
     "lip": "with lip, whose calibration takes reports for independent",
     "sampled": "for a domain of attributes, of which every window draws one",
@@ -174,10 +174,7 @@ def read_hold(raw: object, path: str, mechanism: Mechanism) -> Hold | None:
     if raw is None:
         return None
     key = f"{path}.hold"
-    table = raw if isinstance(raw, dict) else {"windows": raw}
-    for name in table:
-        if name not in _KEYS:
-            raise SpecError(f"{key}.{name}", f"one of the keys {', '.join(_KEYS)}")
+    table = check_keys(raw if isinstance(raw, dict) else {"windows": raw}, _KEYS, key)
     windows = table.get("windows")
     if not is_whole(windows) or not 2 <= windows <= MAX_HELD_WINDOWS:
         raise SpecError(

@@ -114,6 +114,36 @@ def test_impossible_collections_are_refused_by_key_and_expectation(
     assert message.startswith(f"collection.checkins.{problem}")
 
 
+AGES = {"attributes": {"age": {"size": 3}, "mode": {"size": 4}}}
+IDENTITY = {"mechanism": "matrix", "strategy": "identity"}
+MISSPELT: dict[str, dict[str, Any]] = {
+    "epsilon": {"epsilom": 1},
+    "domain.bins": {"domain": {"interval": [0, 5], "bin": 10}},
+    "domain.pairs": {"domain": AGES | {"pair": [["age", "mode"]]}},
+    "domain.attributes.age.size": {"domain": {"attributes": {"age": {"sise": 3}, "mode": {}}}},
+    "domain.words.rounds": {"domain": {"words": {"bits": 16, "round": 2}}},
+    "hold.windows": {"hold": {"window": 2}},
+    "policy.metric": IDENTITY | {"policy": {"metrik": "l1", "scale": 1}},
+    "policy.scale": IDENTITY | {"policy": {"metric": "l1", "scales": 1}},
+    "policy.prior": IDENTITY | {"policy": {"prio": [1]}},
+    "strategy.file": {"mechanism": "matrix", "strategy": {"fil": "x"}},
+    "window.grace": {"window.grase": "1m"},
+    "spread.reports": {"spread": {"report": 1, "reports": 1, "horizon": "7d"}},
+    "publish.every": {"publish.evry": "1m"},
+    "publish.attributes.age": {"domain": AGES, "publish.attributes": {"agee": {"top": 1}}},
+    "publish.attributes.age.top": {"domain": AGES, "publish.attributes": {"age": {"tops": 1}}},
+    "value_labels.age": {"domain": AGES, "value_labels": {"agee": {"1": "x"}}},
+}
+
+
+@pytest.mark.parametrize("path", MISSPELT)
+def test_a_misspelt_key_of_any_table_is_answered_with_the_key_that_was_meant(path: str):
+    message = refusal({"collection": {"checkins": with_keys(MISSPELT[path])}})
+    table, _, meant = path.rpartition(".")
+    assert message.startswith(f"collection.checkins.{table}")
+    assert f"(did you mean {meant}?)" in message
+
+
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),

@@ -33,7 +33,7 @@ def test_the_fingerprint_says_what_is_held():
         ),
         ("true", "got true"),
         ("{ epsilon = 2.0 }", "hold.windows: expected a whole number"),
-        ("{ windows = 4, often = 1 }", "hold.often: expected one of the keys windows, epsilon"),
+        ("{ windows = 4, often = 1 }", "hold.often: expected one of the keys epsilon, windows"),
         ("{ windows = 4, epsilon = 1.0 }", "hold.epsilon: expected more than epsilon"),
         ("{ windows = 4, epsilon = inf }", "hold.epsilon: expected a finite number"),
     ],
