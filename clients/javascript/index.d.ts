@@ -241,6 +241,10 @@ export declare class BudgetError extends LedgerError {
   readonly spent: string;
   readonly asked: string;
   readonly allowed: string;
+  /** The length of a period, or null for a single one without end. */
+  readonly horizonMs: number | null;
+  /** When the next period begins; null if there is none, or if any span of that length is one. */
+  readonly nextMs: number | null;
 }
 
 export declare class SpecError extends Error {

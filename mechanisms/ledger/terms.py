@@ -182,7 +182,15 @@ class Terms:
         for before in self._stretches(store, known, start_ms):
             spent = _total(before, losses)
             if spent + loss > self._limit:
-                raise BudgetError(spec.name, spent=spent, asked=loss, allowed=self._limit)
+                period = None if self._spread == "rolling" else self.period(start_ms)
+                raise BudgetError(
+                    spec.name,
+                    spent=spent,
+                    asked=loss,
+                    allowed=self._limit,
+                    horizon_ms=self._horizon_ms,
+                    next_ms=None if period is None else period[1],
+                )
         if spec.fingerprint not in known:
             store.add_spec(Known(spec.fingerprint, spec.name, self.window_ms(spec), loss))
 

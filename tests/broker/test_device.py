@@ -93,7 +93,7 @@ async def test_send_with_a_ledger_sends_a_window_once(lab: Lab, tmp_path: Path) 
     # Panes of 10 seconds, an epsilon of 1 each: the fifth is refused, and what came before it goes.
     assert said[0][:2] == (0, "3 reports in 1 message acknowledged\n")
     assert said[1][0] == said[2][0] == 1
-    assert "line 9: trips: expected at most 4 in this period, got 4 spent" in said[1][2]
+    assert "line 9: trips: expected at most 4 (--budget) " in said[1][2]
     assert "before that 1 report in 1 message acknowledged" in said[1][2]
     assert "before that" not in said[2][2]
     records = await lab.records(lab.collection.topics.source)

@@ -105,7 +105,8 @@ def releases(
             except SkippedError:
                 skipped += 1
             except BudgetError as error:
-                raise Failed(f"{name}: line {line}: {error}") from None
+                what = error.explain(budget="--budget", horizon="--horizon")
+                raise Failed(f"{name}: line {line}: {what}") from None
             except LedgerError as error:
                 raise Refused(f"{name}: line {line}: {error}") from None
     if skipped:

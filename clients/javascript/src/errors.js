@@ -1,5 +1,10 @@
 // Errors say what is wrong and where, and never repeat a private value.
 
+import { isAbove, readRational } from "./rational.js";
+
+// The last millisecond of the year 9999.
+const LATEST_MS = 253_402_300_799_999;
+
 export class SpecError extends Error {
   constructor(path, expected, { cause } = {}) {
     super(`${path}: expected ${expected}`, { cause });
@@ -47,11 +52,28 @@ export class SkippedError extends LedgerError {
 }
 
 // A report would spend more than the period has left. `spent`, `asked` and `allowed` are exact
-// fractions, as texts.
+// fractions, as texts. `horizonMs` is the length of a period, null if there is one without end; `nextMs`
+// is when the next begins, null if there is none, or if any time span of that length is a period.
 export class BudgetError extends LedgerError {
-  constructor(collection, { spent, asked, allowed }) {
-    super(`${collection}: expected at most ${allowed} in this period, got ${spent} spent and ${asked} asked`);
+  constructor(collection, { spent, asked, allowed, horizonMs, nextMs }) {
+    const period = periodOf(horizonMs, nextMs);
+    const wait = isAbove(readRational(asked), readRational(allowed)) ? "" : waitUntil(nextMs);
+    super(
+      `${collection}: expected at most ${allowed} (budget) ${period}, got ${spent} spent and ` +
+        `${asked} asked: ${wait}choose a larger budget`,
+    );
     this.name = "BudgetError";
-    Object.assign(this, { collection, spent, asked, allowed });
+    Object.assign(this, { collection, spent, asked, allowed, horizonMs, nextMs });
   }
+}
+
+function waitUntil(nextMs) {
+  if (nextMs === null || nextMs > LATEST_MS) return "";
+  return `wait for the next, which begins at ${new Date(nextMs).toISOString()}, or `;
+}
+
+function periodOf(horizonMs, nextMs) {
+  if (horizonMs === null) return "for ever (without horizonMs)";
+  const [start, end] = nextMs === null ? ["any", " in a row"] : ["a period of", ""];
+  return `in ${start} ${horizonMs} ms${end} (horizonMs)`;
 }

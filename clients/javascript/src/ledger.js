@@ -209,7 +209,10 @@ export class Ledger {
       const spent = spentOf(state, isInside);
       if (isAbove(sum([spent, loss]), this.#budget)) {
         const [before, asked, allowed] = [spent, loss, this.#budget].map(write);
-        throw new BudgetError(name, { spent: before, asked, allowed });
+        const horizonMs = this.#horizonMs;
+        const isWhole = horizonMs !== null && this.#spread !== "rolling";
+        const nextMs = isWhole ? cutTime(startMs, horizonMs) + horizonMs : null;
+        throw new BudgetError(name, { spent: before, asked, allowed, horizonMs, nextMs });
       }
     }
     state.specs[fingerprint] ??= { name, windowMs, loss: write(loss) };

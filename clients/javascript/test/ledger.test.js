@@ -161,7 +161,13 @@ test("what goes beyond the budget of a period is refused, exactly", async () => 
   await assert.rejects(ledger.release(roads, label, at(5)), (error) => {
     assert.ok(error instanceof BudgetError);
     assert.deepEqual([error.spent, error.asked, error.allowed], ["11/2", "2", "11/2"]);
-    assert.ok(!error.message.includes(label));
+    assert.deepEqual([error.horizonMs, error.nextMs], [DAY_MS, START_MS + DAY_MS]);
+    assert.equal(
+      error.message,
+      `${roads.name}: expected at most 11/2 (budget) in a period of 86400000 ms (horizonMs), got 11/2 ` +
+        "spent and 2 asked: wait for the next, which begins at 2024-10-05T00:00:00.000Z, or choose a " +
+        "larger budget",
+    );
     return true;
   });
   // What it has it still gives, and the days before and after have budgets of their own.
@@ -170,7 +176,12 @@ test("what goes beyond the budget of a period is refused, exactly", async () => 
   assert.equal((await ledger.spent(at(0))).exact, "11/2");
   const forEver = ledgerOf(new Memory(), { budget: 2, horizonMs: null });
   await forEver.release(roads, label, at(0));
-  await assert.rejects(forEver.release(roads, label, at(24_000)), BudgetError);
+  const told = /for ever \(without horizonMs\), got 2 spent and 2 asked: choose a larger budget$/;
+  await assert.rejects(forEver.release(roads, label, at(24_000)), told);
+  const long = ledgerOf(new Memory(), { budget: 4, horizonMs: 100_000_000 * DAY_MS });
+  await long.release(roads, label, at(0));
+  await long.release(roads, label, at(1));
+  await assert.rejects(long.release(roads, label, at(2)), /2 asked: choose a larger budget$/);
 });
 
 test("windows longer than a period count in all that they touch", async () => {

@@ -20,7 +20,12 @@ def test_it_refuses_beyond_the_budget_of_a_period_and_begins_again_in_the_next(t
         refused = caught.value
         tenth = Fraction(1, 10)
         assert (refused.spent, refused.asked, refused.allowed) == (3 * tenth, tenth, 3 * tenth)
-        assert "0.3 in this period, got 0.3 spent and 0.1 asked" in str(refused)
+        assert str(refused) == (
+            "modes: expected at most 0.3 (budget) in a period of 1d (horizon_ms), got 0.3 spent "
+            "and 0.1 asked: wait for the next, which begins at 2024-10-05T00:00:00Z, or choose a "
+            "larger budget"
+        )
+        assert (refused.horizon_ms, refused.next_ms) == (DAY_MS, START_MS + DAY_MS)
         assert "bus" not in str(refused)
         # What it has, it still gives; what was refused left no trace.
         assert not ledger.release(modes, "bus", time_ms=START_MS + HOUR_MS).fresh
@@ -36,8 +41,18 @@ def test_without_a_horizon_the_budget_is_for_ever(tmp_path: Path):
     with open_ledger(tmp_path, horizon_ms=None) as ledger:
         for day in range(3):
             ledger.release(modes, "bus", time_ms=START_MS + day * DAY_MS)
-        with pytest.raises(BudgetError):
+        told = (
+            r"for ever \(without horizon_ms\), got 0.3 spent and 0.1 asked: choose a larger budget$"
+        )
+        with pytest.raises(BudgetError, match=told):
             ledger.release(modes, "bus", time_ms=START_MS + 3_000 * DAY_MS)
+
+
+def test_a_refusal_names_no_time_beyond_the_last_year(tmp_path: Path):
+    with open_ledger(tmp_path, budget=0.1, horizon_ms=10**7 * DAY_MS) as ledger:
+        ledger.release(spec(), "bus", time_ms=START_MS)
+        with pytest.raises(BudgetError, match=r"asked: choose a larger budget$"):
+            ledger.release(spec(), "bus", time_ms=START_MS + DAY_MS)
 
 
 def test_all_collections_share_the_budget_also_those_of_earlier_configurations(tmp_path: Path):

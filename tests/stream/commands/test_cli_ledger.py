@@ -63,7 +63,9 @@ def test_beyond_the_budget_the_line_is_named_and_those_before_are_kept(file: str
     arguments = "privatize", "-c", file, "modes", *options
     result = invoke(*arguments, stdin="".join(lines))
     message = refused(result, 1)
-    assert "stdin: line 4: modes: expected at most 1.5 in this period, got 1.5 spent" in message
+    told = "expected at most 1.5 (--budget) in a period of 1d (--horizon), got 1.5 spent"
+    assert f"stdin: line 4: modes: {told}" in message
+    assert "which begins at 2026-11-23T00:00:00Z, or choose a larger --budget" in message
     assert "train" not in message
     printed = result.stdout.splitlines()
     assert len(printed) == 3
