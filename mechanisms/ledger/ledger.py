@@ -64,10 +64,10 @@ class Ledger:
         LedgerError: if the file exists but is not a whole ledger (an empty file is not one), cannot
             be used, or holds windows of another length; if a window does not divide the horizon or
             is not that of `one_report`; with `spread`, if there is no horizon, a horizon of more
-            than a million windows, a collection with `hold`, or a budget below one report for each
-            collection.
-        SpecError: if the budget is not a finite number above 0, or too small for one report of each
-            collection.
+            than a million windows, or a collection with `hold`; with `spread`, in a ledger without
+            reports, a budget below one report for each collection.
+        SpecError: if the budget is not a finite number above 0, or, in a ledger without reports,
+            too small for one report of a collection. With reports, it repeats them and no more.
         TypeError: if a length is not an integer.
     """
 
@@ -83,10 +83,14 @@ class Ledger:
         kind = _read_spread(spread)
         self._terms = Terms(specs, budget, horizon_ms, kind)
         self._drawn: dict[DrawnKey, frozenset[int]] = {}
+        if not Path(path).exists():
+            # Before the file is created: a refused ledger leaves none.
+            self._terms.check_budget()
         self._store = LedgerStore(Path(path))
         try:
             with self._store.reading():
-                self._terms.check_known(self._store)
+                if not self._terms.check_known(self._store):
+                    self._terms.check_budget()
         except BaseException:
             self._store.close()
             raise
@@ -114,7 +118,8 @@ class Ledger:
         device takes part but does not report is lost and not made up for.
 
         Raises:
-            LedgerError: if the ledger was not opened with this spec, or the file cannot be used.
+            LedgerError: if the ledger was not opened with this spec, the file cannot be used, or
+                the budget is below one report for each collection.
             ValueError: if the time is not in whole milliseconds within the years 1 to 9999.
         """
         _, start_ms = self._window(spec, time_ms)

@@ -84,15 +84,23 @@ class Terms:
             fingerprint: spec.charged.largest_loss()
             for fingerprint, (spec, _) in self.specs.items()
         }
-        for fingerprint, loss in self._losses.items() if spread is None else ():
+        self._spread = spread
+        self._reports = {} if spread is None else self._shared_out()
+
+    def check_budget(self) -> None:
+        """Refuse a budget below one report: a new ledger could never send anything.
+
+        A ledger with reports may have such a budget, since repeating them costs nothing.
+        """
+        if self._reports is None:
+            raise _too_little_to_spread()
+        for fingerprint, loss in self._losses.items():
             if loss > self._limit:
                 name = self.specs[fingerprint][0].name
                 what = f"at least {loss}, which one report of {name} loses, got {self._limit}"
                 raise SpecError("budget", what)
-        self._spread = spread
-        self._reports = {} if spread is None else self._shared_out()
 
-    def _shared_out(self) -> Mapping[bytes, int]:
+    def _shared_out(self) -> Mapping[bytes, int] | None:
         horizon_ms = self._horizon_ms
         if horizon_ms is None:
             raise LedgerError(
@@ -109,14 +117,9 @@ class Terms:
             raise LedgerError(
                 f"spread: expected a horizon of at most {MAX_SPREAD_WINDOWS:,} windows"
             )
-        plan = shared_out(
+        return shared_out(
             windows_ms, horizon_ms, lambda counts: _total(counts, self._losses) <= self._limit
         )
-        if plan is None:
-            raise LedgerError(
-                "spread: expected a budget of at least one report of each collection in a period"
-            )
-        return plan
 
     def _divides(self, window_ms: int) -> bool:
         horizon_ms = self._horizon_ms
@@ -158,6 +161,8 @@ class Terms:
             return Share(start_ms - start_ms % run_ms, spec.words.rounds, 1)
         if self._spread is None or horizon_ms is None:
             return None
+        if self._reports is None:
+            raise _too_little_to_spread()
         first_ms = None if self._spread == "rolling" else start_ms - start_ms % horizon_ms
         return Share(first_ms, horizon_ms // window_ms, self._reports[spec.fingerprint])
 
@@ -250,6 +255,11 @@ class Terms:
                 for start, fingerprint, length in charged
                 if start < first + horizon_ms and start + length > first
             )
+
+
+def _too_little_to_spread() -> LedgerError:
+    what = "a budget of at least one report of each collection in a period"
+    return LedgerError(f"spread: expected {what}")
 
 
 def _total(counts: Mapping[bytes, int], losses: Mapping[bytes, Fraction]) -> Fraction:

@@ -7,7 +7,7 @@ import { cutTime } from "./frame.js";
 import { epochOf } from "./hold.js";
 import { epochWith, find, forgotten, isCharged, isOf, spentOf } from "./ledger_charges.js";
 import { lockOf, readState, toBytes, toText } from "./ledger_state.js";
-import { readTerms } from "./ledger_terms.js";
+import { checkBudget, readTerms } from "./ledger_terms.js";
 import { sum } from "./loss.js";
 import { doubleAbove, isAbove, write } from "./rational.js";
 import { drawnWindows } from "./spread.js";
@@ -20,10 +20,8 @@ const last = new WeakMap();
 export class Ledger {
   #storage;
   #place;
-  #budget;
   #horizonMs;
-  #collections;
-  #spread;
+  #terms;
 
   // `storage` is localStorage, a FileStorage (file.js), or any object with getItem and setItem, which
   // may be asynchronous, and lock(place, run), which calls run while nobody else uses the item. With
@@ -41,13 +39,10 @@ export class Ledger {
     collections,
     spread = false,
   }) {
-    const terms = readTerms({ storage, budget, horizonMs, collections, spread });
     this.#storage = storage;
     this.#place = place;
-    this.#budget = terms.budget;
     this.#horizonMs = horizonMs;
-    this.#collections = terms.collections;
-    this.#spread = spread;
+    this.#terms = readTerms({ storage, budget, horizonMs, collections, spread });
   }
 
   // Resolves to whether the device takes part in the window of a time; always without spread. The draw
@@ -65,8 +60,9 @@ export class Ledger {
       const { rounds } = collection.words;
       return { windowMs, windows: rounds, reports: 1, firstMs: cutTime(startMs, rounds * windowMs) };
     }
-    if (!this.#spread) return null;
-    const firstMs = this.#spread === "rolling" ? null : cutTime(startMs, this.#horizonMs);
+    if (!this.#terms.spread) return null;
+    if (reports === null) checkBudget(this.#terms);
+    const firstMs = this.#terms.spread === "rolling" ? null : cutTime(startMs, this.#horizonMs);
     return { windowMs, windows, reports, firstMs };
   }
 
@@ -174,7 +170,7 @@ export class Ledger {
   }
 
   #known(collection) {
-    const known = this.#collections.get(collection.fingerprint);
+    const known = this.#terms.collections.get(collection.fingerprint);
     if (known === undefined) {
       throw new LedgerError(`${collection.name}: expected a collection that the ledger was made with`);
     }
@@ -207,10 +203,10 @@ export class Ledger {
     if (epoch !== undefined && isCharged(state, epoch, this.#period(startMs))) return;
     for (const isInside of this.#stretches(state, startMs)) {
       const spent = spentOf(state, isInside);
-      if (isAbove(sum([spent, loss]), this.#budget)) {
-        const [before, asked, allowed] = [spent, loss, this.#budget].map(write);
+      if (isAbove(sum([spent, loss]), this.#terms.budget)) {
+        const [before, asked, allowed] = [spent, loss, this.#terms.budget].map(write);
         const horizonMs = this.#horizonMs;
-        const isWhole = horizonMs !== null && this.#spread !== "rolling";
+        const isWhole = horizonMs !== null && this.#terms.spread !== "rolling";
         const nextMs = isWhole ? cutTime(startMs, horizonMs) + horizonMs : null;
         throw new BudgetError(name, { spent: before, asked, allowed, horizonMs, nextMs });
       }
@@ -221,7 +217,7 @@ export class Ledger {
   // The time spans in which a new report counts: its period, or, if the spread is rolling, every span
   // as long as a period that holds the start of its window, also with charges under another secret.
   #stretches(state, startMs) {
-    if (this.#spread !== "rolling") return [this.#period(startMs)];
+    if (this.#terms.spread !== "rolling") return [this.#period(startMs)];
     const horizonMs = this.#horizonMs;
     const firsts = state.windows
       .map((window) => window.startMs)
@@ -235,7 +231,8 @@ export class Ledger {
 
   async #read() {
     const state = readState(await this.#storage.getItem(this.#place), this.#place);
-    for (const [fingerprint, { windowMs }] of this.#collections) {
+    if (Object.keys(state.specs).length === 0) checkBudget(this.#terms);
+    for (const [fingerprint, { windowMs }] of this.#terms.collections) {
       const before = state.specs[fingerprint];
       if (before !== undefined && before.windowMs !== windowMs) {
         throw new LedgerError(`${before.name}: expected windows of ${before.windowMs} ms, as before`);

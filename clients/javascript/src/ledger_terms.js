@@ -3,7 +3,7 @@
 import { LedgerError } from "./errors.js";
 import { lockOf } from "./ledger_state.js";
 import { sum, times } from "./loss.js";
-import { isAbove, readRational } from "./rational.js";
+import { isAbove, readRational, write } from "./rational.js";
 import { MAX_SPREAD_WINDOWS, sharedOut } from "./spread.js";
 
 // With `spread` each collection has how many `reports` of how many `windows` it sends in a period.
@@ -46,11 +46,27 @@ export function readTerms({ storage, budget, horizonMs, collections, spread }) {
   const known = new Map(
     collections.map(([collection, windowMs]) => [
       collection.fingerprint,
-      { windowMs, loss: collection.chargedLoss(), windows: null, reports: null },
+      { name: collection.name, windowMs, loss: collection.chargedLoss(), windows: null, reports: null },
     ]),
   );
   if (spread) shareOut([...known.values()], allowed, horizonMs);
-  return { budget: allowed, collections: known };
+  return { budget: allowed, collections: known, spread };
+}
+
+// Refuses a budget below one report: a new ledger could never send anything. One with reports may have
+// such a budget, since repeating them costs nothing.
+export function checkBudget({ budget, collections, spread }) {
+  for (const { name, loss, reports } of collections.values()) {
+    if (spread && reports === null) {
+      throw new LedgerError("spread: expected a budget of at least one report of each collection");
+    }
+    if (isAbove(loss, budget)) {
+      const [least, given] = [loss, budget].map(write);
+      throw new LedgerError(
+        `budget: expected at least ${least}, which one report of ${name} loses, got ${given}`,
+      );
+    }
+  }
 }
 
 function shareOut(all, budget, horizonMs) {
@@ -62,8 +78,7 @@ function shareOut(all, budget, horizonMs) {
   }
   const fits = (counts) => !isAbove(sum(all.map(({ loss }, i) => times(loss, counts[i]))), budget);
   const found = sharedOut(all.map(({ windowMs }) => windowMs), horizonMs, fits);
-  if (found === null) {
-    throw new LedgerError("spread: expected a budget of at least one report of each collection");
-  }
+  // A ledger with reports repeats them whatever its budget is: `checkBudget` refuses the others.
+  if (found === null) return;
   all.forEach((one, i) => Object.assign(one, { windows: horizonMs / one.windowMs, reports: found[i] }));
 }

@@ -268,6 +268,20 @@ test("impossible ledgers are refused", async () => {
   await assert.rejects(tight.release(city, "HIV", { timeMs: START_MS }), BudgetError);
 });
 
+test("a budget below one report is refused, but what was sent is repeated", async () => {
+  const storage = new Memory();
+  const said = { name: "LedgerError", message: /budget: expected at least 2, which one report of .* loses, got 3\/2/ };
+  const tight = () => ledgerOf(storage, { budget: 1.5 });
+  for (const one of [tight().spent(), tight().takesPart(roads), tight().release(roads, label)]) {
+    await assert.rejects(one, said);
+  }
+  assert.equal(storage.items.size, 0);
+  const first = await ledgerOf(storage).release(roads, label, { timeMs: START_MS });
+  const again = await tight().release(roads, other, { timeMs: START_MS });
+  assert.deepEqual([again.fresh, content(again)], [false, content(first)]);
+  await assert.rejects(tight().release(roads, label, { timeMs: START_MS + HOUR_MS }), BudgetError);
+});
+
 test("a damaged ledger is refused, and not started over", async () => {
   const ones = ['{"specs":{},"windows":[{}]', '{"specs":{},"windows":[null]', '{"specs":{"a":null},"windows":[]'];
   const losses = ['"0"', '"-1"', "1", "null"].map(

@@ -111,11 +111,26 @@ test("a window that is not the device's is not posted", async () => {
   assert.equal(await postOnce("http://nowhere.invalid/", roads, label, options), false);
 });
 
+test("a budget below one report is refused, but what was sent is repeated", async () => {
+  const refused = { name: "LedgerError", message: /at least one report of each collection/ };
+  const storage = new Memory();
+  for (const open of ["release", "takesPart", "kept"]) {
+    const asked = open === "release" ? [roads, label, {}] : [roads, {}];
+    await assert.rejects(spreading(storage, { budget: 1 })[open](...asked), refused);
+  }
+  assert.equal(storage.items.size, 0);
+  const [hour] = await taken(spreading(storage), START_MS);
+  const less = spreading(storage, { budget: 1 });
+  const at = (number) => ({ timeMs: START_MS + number * HOUR_MS });
+  assert.equal((await less.release(roads, other, at(hour))).fresh, false);
+  await assert.rejects(less.release(roads, label, at(hour + 24)), refused);
+  await assert.rejects(less.takesPart(roads, at(hour + 24)), refused);
+});
+
 test("what cannot be spread is refused", async () => {
   const refused = (options, said) =>
     assert.throws(() => spreading(new Memory(), options), (error) => error instanceof LedgerError && said.test(error.message));
   refused({ horizonMs: null }, /expected horizonMs/);
-  refused({ budget: 1 }, /at least one report/);
   refused({ spread: "often" }, /true, false or "rolling"/);
   refused({ horizonMs: 1_000_001 * HOUR_MS }, /1000000 windows/);
   const storage = new Memory();

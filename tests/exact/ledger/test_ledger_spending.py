@@ -7,7 +7,7 @@ import pytest
 
 from ldpstream.mechanisms import SpecError
 from ldpstream.mechanisms.ledger import BudgetError, Ledger, LedgerError
-from tests.exact.ledgers import DAY_MS, HOUR_MS, START_MS, open_ledger, spec
+from tests.exact.ledgers import DAY_MS, HOUR_MS, START_MS, content, open_ledger, spec
 
 
 def test_it_refuses_beyond_the_budget_of_a_period_and_begins_again_in_the_next(tmp_path: Path):
@@ -99,6 +99,23 @@ def test_a_budget_below_one_report_is_refused_before_anything_is_drawn(tmp_path:
     assert not (tmp_path / "ledger").exists()
     with open_ledger(tmp_path, budget="0.1") as ledger:
         assert ledger.release(spec(), "bus", time_ms=START_MS)
+
+
+def test_a_budget_below_one_report_repeats_what_was_sent(tmp_path: Path):
+    modes = spec()
+    with open_ledger(tmp_path) as ledger:
+        first = ledger.release(modes, "bus", time_ms=START_MS)
+    with open_ledger(tmp_path, budget="0.099") as ledger:
+        again = ledger.release(modes, "walk", time_ms=START_MS)
+        assert (again.fresh, content(again)) == (False, content(first))
+        with pytest.raises(BudgetError, match=r"0\.1 asked: choose a larger budget"):
+            ledger.release(modes, "bus", time_ms=START_MS + DAY_MS)
+
+
+def test_a_file_without_reports_refuses_a_budget_below_one_report(tmp_path: Path):
+    open_ledger(tmp_path).close()
+    with pytest.raises(SpecError, match="which one report of modes loses"):
+        open_ledger(tmp_path, budget="0.099")
 
 
 def test_windows_stay_as_they_are_and_divide_the_horizon(tmp_path: Path):

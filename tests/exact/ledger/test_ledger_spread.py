@@ -207,6 +207,18 @@ def test_a_budget_for_all_windows_takes_part_in_all(tmp_path: Path):
         assert taken(ledger, modes, START_MS) == list(range(24))
 
 
+def test_a_budget_below_one_report_repeats_what_was_sent(tmp_path: Path):
+    modes, told = spec(), "at least one report of each collection"
+    with open_ledger(tmp_path, spread=True) as ledger:
+        hour = taken(ledger, modes, START_MS)[0]
+    with open_ledger(tmp_path, budget=0.05, spread=True) as ledger:
+        assert not ledger.release(modes, "walk", time_ms=START_MS + hour * HOUR_MS).fresh
+        with pytest.raises(LedgerError, match=told):
+            ledger.release(modes, "bus", time_ms=START_MS + DAY_MS)
+        with pytest.raises(LedgerError, match=told):
+            ledger.takes_part(modes, time_ms=START_MS)
+
+
 def test_what_cannot_be_spread_is_refused(tmp_path: Path):
     with pytest.raises(LedgerError, match="spread: expected a horizon"):
         open_ledger(tmp_path, horizon_ms=None, spread=True)
