@@ -249,7 +249,8 @@ def _find_columns(header: Row, columns: Sequence[str], name: str) -> _Header:
     cells = [canonical_text(cell.strip()) for cell in header]
     for column in columns:
         if cells.count(canonical_text(column)) != 1:
-            raise Refused(f"{name}: line 1: expected column names with {column!r} once among them")
+            what = f"column names with {column!r} once among them (`head -1 FILE` shows them)"
+            raise Refused(f"{name}: line 1: expected {what}")
     return _Header([cells.index(canonical_text(column)) for column in columns], len(cells))
 
 

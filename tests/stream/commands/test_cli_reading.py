@@ -126,7 +126,11 @@ def test_columns_are_found_by_name_in_the_order_of_the_option(file: str):
 @pytest.mark.parametrize(
     ("columns", "table", "message"),
     [
-        ("mode", "bus\ncar\n", "stdin: line 1: expected column names with 'mode' once among them"),
+        (
+            "mode",
+            "bus\ncar\n",
+            "stdin: line 1: expected column names with 'mode' once among them (`head -1 FILE`",
+        ),
         ("mode", "mode,mode\nbus,bus\n", "stdin: line 1: expected column names with 'mode' once"),
         ("mode", "", "stdin: line 1: expected column names with 'mode' once among them"),
         ("mode", "mode\n", "stdin: expected at least one value line, got none"),
