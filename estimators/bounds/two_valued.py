@@ -36,6 +36,9 @@ _SLACK: Final = 1e-6
 """Relative to the allowed error; far above the rounding of tails."""
 _TOGETHER: Final = 1 << 12
 """Most values whose tails are in memory at a time."""
+_HALVED: Final = 6
+"""Every so many steps of a search the interval is halved, however good the guesses are."""
+_FURTHEST: Final = 40.0
 
 
 def quantile(level: float) -> float:
@@ -205,20 +208,40 @@ def _invert(rows: Floats, tail: float) -> Pair:
     n, d, likely, other = np.concatenate([rows, rows]).T
     upper = np.arange(n.size) >= len(rows)
     most = np.where(upper, d, d - 1.0)
-    # Bisect for both at once: the first a in 0..n at which the condition starts or stops, or n + 1.
+    # How many people one standard deviation of D is worth, for a first guess.
+    scale = np.sqrt(n * np.maximum(likely * (1.0 - likely), other * (1.0 - other))) + 1.0
+    scale /= likely - other
+    target = np.where(upper, -1.0, 1.0) * _normal_quantile(np.array(tail))
+    guess = (d - n * other) / (likely - other) + target * scale
+    last, reached, number = guess - scale, target - 1.0, 0
+    # Search for both at once: the first a in 0..n at which the condition starts or stops, or n + 1.
     low, high = np.zeros_like(n), n + 1.0
-    while (searching := low < high).any():
+    while (at := np.flatnonzero(low < high)).size:
         # Beyond 2^53 adding 1 changes nothing: each step excludes a double at least.
-        middle = np.floor(np.minimum((low + high) / 2.0, np.nextafter(high, 0.0)))
-        below, above = tails(np.minimum(middle, n), n, likely, other, most)
-        excluded = np.where(upper, below <= tail, above > tail) | (middle > n)
-        high = np.where(searching & excluded, middle, high)
-        low = np.where(
-            searching & ~excluded, np.maximum(middle + 1.0, np.nextafter(middle, np.inf)), low
-        )
+        below_high = np.nextafter(high[at], 0.0)
+        middle = np.floor(np.minimum((low[at] + high[at]) / 2.0, below_high))
+        number += 1
+        if number % _HALVED:
+            middle = np.clip(np.floor(guess[at]), low[at], np.floor(below_high))
+        below, above = tails(np.minimum(middle, n[at]), n[at], likely[at], other[at], most[at])
+        excluded = np.where(upper[at], below <= tail, above > tail) | (middle > n[at])
+        high[at] = np.where(excluded, middle, high[at])
+        further = np.maximum(middle + 1.0, np.nextafter(middle, np.inf))
+        low[at] = np.where(excluded, low[at], further)
+        # On the scale of normal quantiles both tails are nearly straight lines of a.
+        here = np.where(upper[at], -_normal_quantile(below), _normal_quantile(above))
+        rise = (here - reached[at]) / np.where(middle == last[at], np.inf, middle - last[at])
+        rise = np.where(rise > 0.0, rise, 1.0 / scale[at])
+        guess[at], last[at], reached[at] = middle + (target[at] - here) / rise, middle, here
     least, beyond = np.split(low, 2)
     n = rows[:, 0]
     return np.minimum(least, n) / n, np.maximum(beyond - 1.0, 0.0) / n
+
+
+def _normal_quantile(chance: Floats) -> Floats:
+    """Return the quantile of each probability, at most 40 from 0."""
+    quantiles: Floats = np.clip(scipy.special.ndtri(chance), -_FURTHEST, _FURTHEST)
+    return quantiles
 
 
 def wilson(tosses: Tosses, z: float) -> Pair:
