@@ -28,7 +28,7 @@ from ldpstream.agents.broker.metadata import TopicState, describe
 from ldpstream.agents.broker.offsets import end_offsets
 from ldpstream.agents.broker.record_time import now_ms
 from ldpstream.agents.cli.terminal import broker
-from ldpstream.agents.cli.terminal.common import config_option, count, load_collection
+from ldpstream.agents.cli.terminal.common import count, load_collection
 from ldpstream.agents.cli.terminal.errors import Failed, Refused
 from ldpstream.agents.config import CollectionConfig, Config
 from ldpstream.agents.engine.changelog import ChangelogReader
@@ -99,17 +99,8 @@ class _SharedLog:
         return all(evaluated)
 
 
-@click.command()
-@config_option
-@click.argument("name")
-@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-def backup(config_file: str, name: str, file: Path) -> None:
-    """Store the state of collection NAME in FILE, while workers count or after they have stopped.
-
-    The state is all that was counted, of each spec, and up to where: open and closed windows,
-    finals, and tokens of `one_report`. FILE has exact counts, as the changelog has them, whatever
-    `minimum` is. `ldpstream reset NAME --restore FILE` continues from it.
-    """
+def back_up(config_file: str, name: str, file: Path) -> None:
+    """Store the state of a collection in a file."""
     config, collection = load_collection(config_file, name)
     try:
         check_replaceable(file)

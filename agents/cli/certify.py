@@ -11,65 +11,22 @@ from typing import Any
 import click
 
 from ldpstream.agents.cli.terminal.common import (
-    config_option,
     load,
     load_collection,
     print_data,
     warn_of_nominal,
 )
 from ldpstream.agents.cli.terminal.errors import FAILED, Refused
-from ldpstream.agents.cli.terminal.parameters import Real, Whole
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.config.privacy.over_time import charges
-from ldpstream.agents.config.privacy.statement import DELTA
 from ldpstream.agents.config.privacy.year import certificate_with_year, published
 from ldpstream.mechanisms.base.canonical import Json, json_number
 from ldpstream.mechanisms.base.errors import ValueOutsideDomainError
 from ldpstream.mechanisms.channels.error_region import ErrorRegion, channel_boundary
 from ldpstream.mechanisms.exact.dyadic import float_above
-from ldpstream.mechanisms.ledger.spread import MAX_SPREAD_WINDOWS
 
 
-@click.command()
-@config_option
-@click.argument("name", required=False)
-@click.option(
-    "--published",
-    "published_reports",
-    type=Whole(min=1),
-    metavar="N",
-    help="Also bound what a report loses in published documents, which tell of at least N reports: "
-    "N is at most `minimum`, or `minimum_block`.",
-)
-@click.option(
-    "--delta",
-    type=Real(0.0, 1.0, min_open=True, max_open=True),
-    default=DELTA,
-    show_default=True,
-    help="With --published: the probability with which that bound may fail.",
-)
-@click.option(
-    "--windows",
-    type=Whole(1, MAX_SPREAD_WINDOWS),
-    metavar="T",
-    help="Also bound what all reports of a device lose together in any T consecutive windows; any "
-    "365 days touch up to 366 windows of a day.",
-)
-@click.option(
-    "--year",
-    is_flag=True,
-    help="Print, in place of JSON, a page to sign for each: what all reports of 365 days tell, "
-    "in words.",
-)
-@click.option(
-    "--pair",
-    nargs=2,
-    metavar="VALUE OTHER",
-    help="Also give the errors of tests between two values of NAME, as a line of CSV writes them: "
-    "those that the policy leaves possible, and the best ones of the mechanism.",
-)
-@click.pass_context
-def certify(
+def certify_collections(
     context: click.Context,
     /,
     config_file: str,
@@ -81,19 +38,7 @@ def certify(
     year: bool,
     pair: tuple[str, str] | None,
 ) -> None:
-    """Print each collection's certificate (or that of NAME) as JSON; exit 1 if one fails.
-
-    The earlier specs that a collection still accepts follow, each under its own fingerprint. "year"
-    is what all reports of a device in 365 days tell, in words; --year prints it to be signed.
-
-    With --windows, "charges" is the most reports (with hold: draws) that any T windows cost, and
-    "exact" the loss that their budgets add up to. Where held reports are randomised again, the loss
-    is less: "low" and "high" bound it, and "step" bounds it for two neighbouring values.
-
-    With --pair, a test takes a report for VALUE's or for OTHER's. "corner" is the smallest pair of
-    its errors P_FA (says VALUE, it is OTHER) and P_MD (says OTHER, it is VALUE) that the
-    policy allows at once, and "boundary" the errors of the mechanism's best tests.
-    """
+    """Print certificates, and exit with 1 if one fails."""
     if pair is not None and name is None:
         raise Refused("--pair: expected NAME of the collection with it")
     if year and (published_reports, windows, pair) != (None, None, None):

@@ -14,10 +14,8 @@ from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import core_schema
 
 from ldpstream.agents.cli.terminal.common import (
-    config_option,
     load_collection,
     load_shard,
-    shard_option,
     warn_of_nominal,
 )
 from ldpstream.agents.cli.terminal.errors import Failed, Refused
@@ -151,10 +149,8 @@ _ADDED: Final = {
 """What a default or an example leaves open, by the title of a type."""
 
 
-@click.command()
-@click.argument("file", default="ldpstream.toml", type=click.Path(path_type=Path))
-def init(file: Path) -> None:
-    """Write a commented configuration to FILE (ldpstream.toml unless given)."""
+def write_template(file: Path) -> None:
+    """Write a commented configuration to a file that does not exist yet."""
     try:
         with file.open("x", encoding="utf-8") as out:
             out.write(TEMPLATE)
@@ -184,15 +180,8 @@ class _Written(GenerateJsonSchema):
         return described_schema
 
 
-@click.command()
-@click.option("--schema", is_flag=True, help="Print a JSON Schema of the file instead.")
-@click.option(
-    "--documents",
-    is_flag=True,
-    help="Print a JSON Schema of estimate documents; change documents are among its `$defs`.",
-)
-def keys(*, schema: bool, documents: bool) -> None:
-    """Explain every key of a configuration: type, limits, default and meaning."""
+def print_keys(*, schema: bool, documents: bool) -> None:
+    """Print every key of a configuration, or a JSON Schema."""
     if documents:
         from ldpstream.agents.document.model import ChangeDocument, document_schema
 
@@ -291,16 +280,8 @@ def _names(names: list[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
-@click.command()
-@config_option
-@shard_option
-def check(config_file: str, shard: Shard) -> None:
-    """Check the configuration, the broker, the topics, and the permissions on them.
-
-    Changes nothing. Exit 1 if anything would keep a worker from running. Warns about budgets so
-    large that they protect in name only, about intervals with so many bins that their estimates
-    are noise, and about workers of another group that count the same topics.
-    """
+def check_configuration(config_file: str, shard: Shard) -> None:
+    """Check configuration, broker, topics and permissions."""
     config = load_shard(config_file, shard).of_shard(shard)
     # Imported late: the Kafka clients take three times as long to load as the configuration.
     from ldpstream.agents.cli.plans.bins import bins_warnings
@@ -322,13 +303,7 @@ def check(config_file: str, shard: Shard) -> None:
     click.echo("ok")
 
 
-@click.command()
-@config_option
-@click.argument("name")
-def spec(config_file: str, name: str) -> None:
-    """Print the device document of a collection: its canonical spec, fingerprint and tables.
-
-    A running worker serves the same at /api/collections/NAME/spec.
-    """
+def print_spec(config_file: str, name: str) -> None:
+    """Print the device document of a collection."""
     _, collection = load_collection(config_file, name)
     click.echo(json.dumps(collection.spec.device_document(), separators=(",", ":")))

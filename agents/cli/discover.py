@@ -10,12 +10,11 @@ from ldpstream.agents.broker.clients import replication_factor
 from ldpstream.agents.broker.metadata import count_brokers
 from ldpstream.agents.broker.rounds import publish_round, read_rounds
 from ldpstream.agents.broker.topics import declare_topics
-from ldpstream.agents.cli.close import TIME
 from ldpstream.agents.cli.terminal import broker
 from ldpstream.agents.cli.terminal.client import connect
-from ldpstream.agents.cli.terminal.common import config_option, count, load_collection
+from ldpstream.agents.cli.terminal.common import count, load_collection
 from ldpstream.agents.cli.terminal.errors import Failed, Refused
-from ldpstream.agents.cli.terminal.options import Form, form_options
+from ldpstream.agents.cli.terminal.options import Form
 from ldpstream.agents.cli.terminal.tables import Showing, print_document
 from ldpstream.agents.client import (
     BoxRequest,
@@ -37,18 +36,7 @@ _AGAIN_SECONDS: Final = 1.0
 _WAITS: Final = (UnavailableError, UnreachableError)
 
 
-@click.command()
-@config_option
-@click.option("--url", metavar="URL", help="The worker to ask; by default that at worker.http.")
-@click.option(
-    "--start",
-    type=TIME,
-    metavar="TIME",
-    help="Start or resume the run that contains TIME; by default the newest run, or one from now.",
-)
-@form_options
-@click.argument("name")
-def discover(
+def discover_words(
     config_file: str,
     name: str,
     *,
@@ -56,12 +44,7 @@ def discover(
     start: int | None,
     form: Form,
 ) -> None:
-    """Find the words that devices of collection NAME have, round by round, and print them.
-
-    Publishes each round's question once the window of the round before is final; a device takes
-    part in one round of a run. Run the command again to resume an interrupted run, or to print the
-    words of a finished one. LDPSTREAM_TOKEN holds the worker's token, if it wants one.
-    """
+    """Run the rounds of a collection of unknown words, and print the words."""
     config, collection = load_collection(config_file, name)
     if collection.spec.words is None:
         raise Refused(f"collection.{name}.domain: expected words, {{ words = {{ bits = 32 }} }}")

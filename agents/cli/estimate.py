@@ -3,19 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, BinaryIO
 
-import click
-
 from ldpstream.agents.cli.terminal.common import (
     CHUNK,
-    config_option,
     load_collection,
     refuse_one_report,
 )
 from ldpstream.agents.cli.terminal.errors import Refused
 from ldpstream.agents.cli.terminal.options import (
     Form,
-    form_options,
-    query_options,
     query_parameters,
 )
 from ldpstream.agents.cli.terminal.reports import read_reports
@@ -24,18 +19,10 @@ from ldpstream.agents.config.query.options import EstimateOptions
 from ldpstream.mechanisms.base.errors import QueryError
 
 
-@click.command()
-@config_option
-@form_options
-@query_options
-@click.argument("name")
-@click.argument("reports", type=click.File("rb"), default="-")
-def estimate(config_file: str, name: str, reports: BinaryIO, *, form: Form, **query: Any) -> None:
-    """Estimate from all reports that privatize wrote (a file, or stdin).
-
-    Prints what the collection's `publish` asks for, unless options say otherwise; --json prints the
-    estimate document.
-    """
+def estimate_reports(
+    config_file: str, name: str, reports: BinaryIO, *, form: Form, **query: Any
+) -> None:
+    """Print what a collection's reports in a file tell."""
     _, collection = load_collection(config_file, name)
     refuse_one_report(collection, "a worker, because lines of reports have no tokens")
     from ldpstream.agents.cli.terminal.labels import ShownLabels

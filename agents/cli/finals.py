@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from ldpstream.agents.broker.metadata import describe
 from ldpstream.agents.broker.offsets import end_offsets
 from ldpstream.agents.cli.terminal import broker
-from ldpstream.agents.cli.terminal.common import config_option, count, load_collection, print_data
+from ldpstream.agents.cli.terminal.common import count, load_collection, print_data
 from ldpstream.agents.cli.terminal.errors import Failed, Refused
 from ldpstream.agents.config import CollectionConfig, KafkaConfig
 from ldpstream.agents.document.model import EstimateDocument
@@ -23,26 +23,8 @@ _TOGETHER: Final = 1_000
 """The most finals stored at once: a file is written as a whole each time."""
 
 
-@click.command()
-@config_option
-@click.option(
-    "--to",
-    metavar="FILE.parquet",
-    help="Keep one row per entry in a file. Without it, documents are printed, one per line.",
-)
-@click.option(
-    "--size",
-    metavar="SIZE",
-    help="Windows from before a change of their size, such as 15m, as documents name it; by "
-    "default those of the configured size.",
-)
-@click.argument("name")
-def finals(config_file: str, name: str, *, to: str | None, size: str | None) -> None:
-    """Store the documents of final windows from the estimates topic of collection NAME.
-
-    Reads all that the topic still holds each time, of one size. Rows of the same windows in the
-    file are replaced, so running it again leaves identical rows.
-    """
+def print_finals(config_file: str, name: str, *, to: str | None, size: str | None) -> None:
+    """Print the documents of final windows, or store them in a file."""
     config, collection = load_collection(config_file, name)
     try:
         if to is not None:

@@ -18,15 +18,8 @@ from ldpstream.mechanisms.ledger.store import LedgerStore
 _YEAR_MS: Final = 365 * 86_400_000
 
 
-@click.command()
-@click.argument("file", type=click.Path(exists=True, dir_okay=False))
-def ledger(file: str) -> None:
-    """Print what a ledger has spent, in total and window by window, as JSON.
-
-    Losses are those of the worst pair of values; "exact" is a fraction, "spent" is rounded up.
-    "year" covers windows of the past 365 days; "said" puts that in words, and says against whom it
-    protects.
-    """
+def print_spent(file: str) -> None:
+    """Print what a ledger has spent, in total and window by window."""
     now = now_ms()
     try:
         store = LedgerStore(Path(file))

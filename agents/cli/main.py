@@ -47,15 +47,19 @@ COMMANDS: Final = {
 }
 """What each command does, in the order of use."""
 _MODULES: Final = {
-    **dict.fromkeys(("init", "keys", "check", "spec"), "configuration"),
-    **dict.fromkeys(("worker", "gateway", "devbroker", "demo"), "processes"),
+    "configuration": "init keys check spec",
+    "files": "privatize estimate certify plan ledger",
+    "processes": "worker gateway devbroker demo",
+    "collections": "send close backup reset discover simulate",
+    "answers": "query finals status",
 }
-"""The modules of commands that have none of their name."""
+"""Where each command is declared: the modules of `ldpstream.agents.cli.commands`."""
 
 
 def find_command(name: str) -> click.Command:
-    """Import a command: `NAME` in `ldpstream.agents.cli.NAME`, or in its module of `_MODULES`."""
-    command = getattr(import_module(f"ldpstream.agents.cli.{_MODULES.get(name, name)}"), name)
+    """Import the declaration of a command, without what the command needs once it runs."""
+    module = next(module for module, names in _MODULES.items() if name in names.split())
+    command = getattr(import_module(f"ldpstream.agents.cli.commands.{module}"), name)
     assert isinstance(command, click.Command)
     return command
 

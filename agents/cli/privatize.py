@@ -6,21 +6,20 @@ from contextlib import closing
 from pathlib import Path
 from typing import BinaryIO
 
-import click
 import numpy as np
 
 from ldpstream.agents.cli.terminal.common import (
     CHUNK,
     collect_rarely,
-    config_option,
     load_collection,
     refuse_one_report,
     refuse_words,
 )
 from ldpstream.agents.cli.terminal.errors import Refused
-from ldpstream.agents.cli.terminal.ledgers import Spending, ledger_options, opened, releases
+from ldpstream.agents.cli.terminal.ledgers import opened, releases
+from ldpstream.agents.cli.terminal.options import ReadingOptions, Spending
 from ldpstream.agents.cli.terminal.reports import write_reports, write_table
-from ldpstream.agents.cli.terminal.value_options import Reading, ReadingOptions, reading_options
+from ldpstream.agents.cli.terminal.value_options import Reading
 from ldpstream.agents.cli.terminal.values import read_values
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.mechanisms.base.arrays import Integers
@@ -30,18 +29,7 @@ from ldpstream.mechanisms.ledger import Ledger
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 
-@click.command()
-@config_option
-@reading_options
-@ledger_options
-@click.option(
-    "--to",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Write an Arrow table to this file, in place of lines.",
-)
-@click.argument("name")
-@click.argument("values", type=click.File("rb"), default="-")
-def privatize(
+def privatize_values(
     config_file: str,
     name: str,
     values: BinaryIO,
@@ -50,13 +38,7 @@ def privatize(
     spending: Spending,
     to: Path | None,
 ) -> None:
-    """Turn value lines (a file, or stdin) into reports, one JSON object per line.
-
-    estimate and send read them, as lines or as the table of --to. A line of values is a label, an
-    integer, or one column per dimension ("row,column" on a grid). With --times an RFC 3339 time or
-    epoch milliseconds comes first, within the last year and at most a day ahead unless --replay is
-    given. Rows of a Parquet or Arrow table are lines, too. Randomness is the operating system's.
-    """
+    """Write a report for each line of values."""
     _, collection = load_collection(config_file, name)
     refuse_words(collection)
     refuse_one_report(collection, "send --ledger, because a line of privatize has no token")

@@ -2,39 +2,15 @@
 
 from typing import Any
 
-import click
-
 from ldpstream.agents.cli.terminal.client import check_reachable
 from ldpstream.agents.cli.terminal.errors import Refused
 from ldpstream.agents.cli.terminal.options import (
     Form,
-    form_options,
-    query_options,
     query_parameters,
 )
-from ldpstream.agents.cli.terminal.parameters import Whole
 
 
-@click.command()
-@click.option("--last", type=Whole(1), metavar="N", help="The N newest windows.")
-@click.option("--from", "start", metavar="TIME", help="Windows that start at TIME or later.")
-@click.option("--to", "end", metavar="TIME", help="Windows that end at TIME or earlier.")
-@click.option("--all", "every", is_flag=True, help="All windows that the worker keeps.")
-@click.option("--start", "first", metavar="TIME", help="Add up all panes from TIME to --end.")
-@click.option("--end", "last_end", metavar="TIME", help="End of the panes to add up, exclusive.")
-@click.option(
-    "--compare",
-    metavar="SPAN",
-    help='What changed since another span: "before", how much earlier (1d), or START/END.',
-)
-@click.option(
-    "--fingerprint", metavar="HEX", help="Ask about an earlier spec that is still accepted."
-)
-@form_options
-@query_options
-@click.argument("url")
-@click.argument("name")
-def query(
+def query_windows(
     url: str,
     name: str,
     *,
@@ -49,16 +25,7 @@ def query(
     form: Form,
     **options: Any,
 ) -> None:
-    """Print estimates of windows of collection NAME, from the worker at URL.
-
-    LDPSTREAM_TOKEN holds the worker's token, if it wants one.
-
-    Prints the newest window unless options choose others; oldest first. Open windows have anytime
-    bounds, which hold however often somebody looks, unless --method says otherwise.
-
-    With --compare, prints what changed in the population between two spans; all bounds of one
-    answer hold at once.
-    """
+    """Print estimates of the windows that the options choose."""
     if every and last is not None:
         raise Refused("--last: expected --last or --all, not both")
     spanned = start is not None or end is not None

@@ -31,7 +31,7 @@ from ldpstream.agents.cli.backup import (
     read_records,
 )
 from ldpstream.agents.cli.terminal import broker
-from ldpstream.agents.cli.terminal.common import config_option, confirm, count, load_collection
+from ldpstream.agents.cli.terminal.common import confirm, count, load_collection
 from ldpstream.agents.cli.terminal.errors import Failed, Refused
 from ldpstream.agents.config import CollectionConfig, Config, client_options
 from ldpstream.agents.state.encoding import decode_head, decode_key, state_prefix
@@ -46,30 +46,10 @@ _TOGETHER: Final = 1_000
 """How many records of a back-up are acknowledged at once."""
 
 
-@click.command()
-@config_option
-@click.option(
-    "--restore",
-    "file",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Continue the state that `ldpstream backup` stored in FILE.",
-)
-@click.option("--erase", is_flag=True, help="Delete all topics of the collection.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@click.argument("name")
-def reset(config_file: str, name: str, *, file: Path | None, erase: bool, yes: bool) -> None:
-    """Delete the state of a collection; the next worker counts its topic from the beginning.
-
-    Stop the workers that count it first: of one that was killed, the end of its session is awaited.
-    All windows, counters and orders to close are deleted. Published estimates and copies of late
-    and rejected reports stay in their topics.
-
-    With --restore the state of a back-up takes its place, and the next worker counts what it does
-    not contain: the rest of the same topic or, in another cluster, all of a new one.
-
-    With --erase nothing of the collection stays at the broker. Stop the devices first.
-    """
+def reset_collection(
+    config_file: str, name: str, *, file: Path | None, erase: bool, yes: bool
+) -> None:
+    """Delete, replace or erase the state of a collection."""
     config, collection = load_collection(config_file, name)
     if file is not None and erase:
         raise Refused("--erase: expected no --restore with it, got both")

@@ -23,17 +23,16 @@ from ldpstream.agents.broker.refusals import explain
 from ldpstream.agents.cli.terminal import broker
 from ldpstream.agents.cli.terminal.common import (
     CHUNK,
-    config_option,
     count,
     load_collection,
-    number_option,
     refuse_one_report,
     refuse_words,
 )
 from ldpstream.agents.cli.terminal.errors import Failed, Refused
-from ldpstream.agents.cli.terminal.ledgers import Spending, ledger_options, opened, releases
+from ldpstream.agents.cli.terminal.ledgers import opened, releases
+from ldpstream.agents.cli.terminal.options import ReadingOptions, Spending
 from ldpstream.agents.cli.terminal.reports import read_reports
-from ldpstream.agents.cli.terminal.value_options import Reading, ReadingOptions, reading_options
+from ldpstream.agents.cli.terminal.value_options import Reading
 from ldpstream.agents.cli.terminal.values import read_values
 from ldpstream.agents.config import CollectionConfig, KafkaConfig
 from ldpstream.agents.device import Sender
@@ -44,8 +43,6 @@ from ldpstream.mechanisms.wire.one_report import Tokens
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 _IN_FLIGHT: Final = 64
-
-LARGEST_BATCH: Final = 50_000  # even if all times differ, such a frame is below 1 MB
 
 
 @dataclass
@@ -208,15 +205,7 @@ class PendingReports:
         self._ledger.mark_sent(self._spec, self._starts)
 
 
-@click.command()
-@config_option
-@number_option("--batch", 1, LARGEST_BATCH, default=1_000, text="Reports per message.")
-@click.option("--reports", is_flag=True, help="Lines are reports that privatize wrote.")
-@reading_options
-@ledger_options
-@click.argument("name")
-@click.argument("values", type=click.File("rb"), default="-")
-def send(
+def send_values(
     config_file: str,
     name: str,
     values: BinaryIO,
@@ -226,14 +215,7 @@ def send(
     options: ReadingOptions,
     spending: Spending,
 ) -> None:
-    """Privatize value lines (a file, or stdin) and produce the reports.
-
-    With --reports, lines are what privatize wrote, with their times if they have any. Times must
-    lie within the last year and at most a day ahead, unless --replay is given. With --ledger, a
-    window's report is sent once, and repeated only where it may not have arrived; without, an input
-    that is sent twice counts twice. Prints at the end how many reports in how many messages the
-    broker has acknowledged.
-    """
+    """Produce a report for each line of values, or the reports in the lines."""
     config, collection = load_collection(config_file, name)
     how = Reading.of(collection, options, reports=reports)
     # A chunk is a whole number of messages, so that only the last message can be shorter.

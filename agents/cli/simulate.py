@@ -8,44 +8,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.agents.cli.demonstration.devices import Crowd, CrowdOfRecords, report_crowd
-from ldpstream.agents.cli.send import LARGEST_BATCH
 from ldpstream.agents.cli.terminal import broker
 from ldpstream.agents.cli.terminal.common import (
-    config_option,
     count,
     load_collection,
-    number_option,
     refuse_words,
 )
-from ldpstream.agents.cli.terminal.parameters import Real, Whole
 from ldpstream.agents.config import CollectionConfig, Config
 from ldpstream.agents.device import Sender
 from ldpstream.mechanisms.domains.attributes import Attributes
 
 
-@click.command()
-@config_option
-@number_option("--rate", 1, 1_000_000, default=1_000, text="Reports per second.")
-@number_option("--batch", 1, LARGEST_BATCH, default=100, text="Most reports per message.")
-@click.option(
-    "--seconds",
-    type=Real(min=0, min_open=True),
-    metavar="N",
-    help="End after this many seconds; otherwise run until Ctrl-C or SIGTERM.",
-)
-@click.option(
-    "--seed", type=Whole(0), default=1, show_default=True, metavar="N", help="Seed of the values."
-)
-@click.argument("name")
-def simulate(
+def simulate_devices(
     config_file: str, name: str, *, rate: int, batch: int, seconds: float | None, seed: int
 ) -> None:
-    """Send privatized reports of made-up values to a collection, at a steady rate.
-
-    The seed determines the values: a crowd that wanders over the domain within ten minutes. They
-    are randomised with the operating system's entropy, as on real devices. Do not use it on a
-    collection that real devices report to: nobody can separate the two afterwards.
-    """
+    """Send reports of made-up values until the time is up."""
     config, collection = load_collection(config_file, name)
     refuse_words(collection)
     domain = collection.spec.domain

@@ -31,7 +31,8 @@ from ldpstream.agents.config.durations import (
 )
 from ldpstream.agents.config.errors import key_path, refused
 from ldpstream.agents.config.gateway import GatewayConfig
-from ldpstream.agents.config.query.options import SETTINGS, TOP_LIMIT, Projection, Unit
+from ldpstream.agents.config.query.options import TOP_LIMIT, Unit
+from ldpstream.agents.config.query.settings import HELPS, Projection
 from ldpstream.agents.config.serving import Table
 from ldpstream.agents.config.texts import Brokers, Label, Names, Text, TimeZone
 from ldpstream.agents.config.worker import Name, WorkerConfig
@@ -84,7 +85,6 @@ _PARTITIONS_LIMIT: Final = 10_000
 _ACCEPT_LIMIT: Final = 8
 _WITNESSES_LIMIT: Final = 1_000
 _SHARPEST_LIMIT: Final = 1_000_000_000_000
-_HELPS: Final = {setting.name: setting.help for setting in SETTINGS}
 
 
 def described(key: str, meaning: str) -> dict[str, Json]:
@@ -224,14 +224,14 @@ class PublishedQueries(Table):
         default=20, description="The N largest shares; the number of values lists them all"
     )
     ranges: dict[str, list[Any]] = Field(
-        default_factory=dict, description=_HELPS["ranges"], examples=[{"night": [0, 5]}]
+        default_factory=dict, description=HELPS["ranges"], examples=[{"night": [0, 5]}]
     )
     quantiles: list[Unit] = Field(
-        default_factory=list, description=_HELPS["quantiles"], examples=[[0.25, 0.5, 0.75]]
+        default_factory=list, description=HELPS["quantiles"], examples=[[0.25, 0.5, 0.75]]
     )
     linear: dict[str, Annotated[Any, AfterValidator(_weights)]] = Field(
         default_factory=dict,
-        description=_HELPS["linear"],
+        description=HELPS["linear"],
         examples=[{"fare": {"bus": 2.5, "train": 4}}],
     )
 
@@ -337,12 +337,12 @@ class CollectionTable(Table):
         default="copy", description="Whether to copy rejected and late messages to their topics"
     )
     publish: PublishTable = PublishTable()
-    estimand: Estimand = Field(default="respondents", description=_HELPS["estimand"])
-    method: Method = Field(default="padded", description=_HELPS["method"])
+    estimand: Estimand = Field(default="respondents", description=HELPS["estimand"])
+    method: Method = Field(default="padded", description=HELPS["method"])
     project: Projection | None = Field(
-        default=None, description=_HELPS["project"], examples=["none"]
+        default=None, description=HELPS["project"], examples=["none"]
     )
-    confidence: Unit = Field(default=0.95, description=_HELPS["confidence"])
+    confidence: Unit = Field(default=0.95, description=HELPS["confidence"])
     sharpest: int = Field(
         default=SHARPEST,
         ge=1,

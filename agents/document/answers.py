@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from ldpstream.agents.config.privacy.statement import Privacy
-from ldpstream.agents.config.query.options import Projection
+from ldpstream.agents.config.query.settings import Projection
 from ldpstream.agents.document.entries import Part
 from ldpstream.agents.document.model import Window
 

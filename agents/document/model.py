@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pydantic import Field, JsonValue, TypeAdapter
 
-from ldpstream.agents.config.query.options import Projection
+from ldpstream.agents.config.query.settings import Projection
 from ldpstream.agents.document.columns import Part as EntryPart
 from ldpstream.agents.document.columns import draw_entries, new_axes, to_columns, to_frame
 from ldpstream.agents.document.entries import (

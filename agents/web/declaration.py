@@ -7,7 +7,7 @@ from typing import Final, Literal
 from aiohttp import web
 from pydantic import BaseModel
 
-from ldpstream.agents.config.query.options import SETTINGS
+from ldpstream.agents.config.query.settings import SETTINGS
 from ldpstream.mechanisms.base.canonical import Json
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]

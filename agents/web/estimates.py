@@ -29,10 +29,10 @@ from ldpstream.agents.config.query.capabilities import read_options, request_opt
 from ldpstream.agents.config.query.options import (
     QUERIES_LIMIT,
     REQUEST_KEYS,
-    WORDS,
     EstimateOptions,
     EstimateRequest,
 )
+from ldpstream.agents.config.query.settings import WORDS
 from ldpstream.agents.engine.facade import WorkerCollection
 from ldpstream.agents.state.listing import WindowInfo, windows
 from ldpstream.agents.state.replica import BehindError

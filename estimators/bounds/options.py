@@ -19,9 +19,8 @@ query's weight among them. The second part changes in these cases:
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final, Literal, TypedDict, get_args
-
-import numpy as np
 
 
 @dataclass(frozen=True)
@@ -198,11 +197,10 @@ def sampling_of(
         repeats = -(-panes // windows)
     else:
         edges = [first, *range(first - first % windows + windows, first + panes, windows)]
-        sizes = np.diff([*edges, first + panes])
+        sizes = [end - start for start, end in pairwise([*edges, first + panes])]
         inside, outside = again, reports / windows
-        population = float(
-            1.0 + (sizes * ((sizes - 1) * inside + (panes - sizes) * outside)).sum() / panes
-        )
+        pairs = sum(size * ((size - 1) * inside + (panes - size) * outside) for size in sizes)
+        population = 1.0 + pairs / panes
         repeats = 1
     population = 1.0 + (population - 1.0) * part
     unreported = 1.0 - part * reports / windows

@@ -146,7 +146,7 @@ def test_a_device_does_not_load_the_packages_of_servers(module: str, expected: l
     assert out.stdout.strip() == str(expected)
 
 
-@pytest.mark.parametrize("module", ["ldpstream.mechanisms", "ldpstream.mechanisms.ledger"])
+@pytest.mark.parametrize("module", ["ldpstream.mechanisms", "ldpstream.mechanisms.ledger.ledger"])
 def test_a_device_that_privatizes_imports_numpy_alone(module: str):
     code = (
         "import sys; before = set(sys.modules); "

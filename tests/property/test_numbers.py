@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ldpstream.agents.config.query.options import TOP, UNIT
 from ldpstream.agents.config.query.queries import parse_linear, parse_range
+from ldpstream.agents.config.query.settings import TOP, UNIT
 from ldpstream.agents.config.serving import is_port
 from ldpstream.mechanisms.base.checks import read_budget
 from ldpstream.mechanisms.base.errors import QueryError

@@ -6,7 +6,8 @@ import jsonschema
 import pytest
 from click.testing import CliRunner
 
-from ldpstream.agents.cli.configuration import TEMPLATE, json_schema, keys, page
+from ldpstream.agents.cli.commands.configuration import keys
+from ldpstream.agents.cli.configuration import TEMPLATE, json_schema, page
 from tests.property.configs import refusal, with_keys
 
 CHECK = jsonschema.Draft202012Validator(json_schema()).validate

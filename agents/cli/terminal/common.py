@@ -1,24 +1,20 @@
-"""What several commands share: options, the configuration and its collections, refusals."""
+"""What several commands share: the configuration and its collections, refusals, printing."""
 
 import gc
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final
 
 import click
 
 from ldpstream.agents.cli.terminal.errors import Failed, Refused
-from ldpstream.agents.cli.terminal.parameters import Whole
 from ldpstream.agents.config import CollectionConfig, Config, ConfigError, load_config
 from ldpstream.agents.config.collection import nominal_warnings
 from ldpstream.agents.config.worker import Shard
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.base.texts import count as count
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-_SHARD_VARIABLE: Final = "LDPSTREAM_SHARD"
 CHUNK: Final = 20_000
 """Lines that are read and processed at once: so many that the processor's cache holds them."""
 
@@ -30,69 +26,6 @@ def collect_rarely() -> None:
     """
     gc.freeze()
     gc.set_threshold(10 * CHUNK)
-
-
-def config_option(command: Command) -> Command:
-    """Add `-c FILE`, passed on as `config_file`."""
-    return click.option(
-        "-c",
-        "--config",
-        "config_file",
-        default="ldpstream.toml",
-        show_default=True,
-        metavar="FILE",
-        help="The configuration.",
-    )(command)
-
-
-def number_option(
-    flag: str, least: int, most: int, *, default: int, text: str, metavar: str = "N"
-) -> Callable[[Command], Command]:
-    """Add an option for a whole number between two limits, both included; `text` is its help."""
-    return click.option(
-        flag,
-        type=Whole(least, most),
-        default=default,
-        show_default=True,
-        metavar=metavar,
-        help=text,
-    )
-
-
-class Parsed(click.ParamType):
-    """Parameters that `parse` reads; where it raises a ValueError, the user sees its text."""
-
-    def __init__(self, name: str, parse: Callable[[str], object]) -> None:
-        self.name = name
-        self._parse = parse
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> object:
-        try:
-            return self._parse(str(value))
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
-
-
-def shard_option(command: Command) -> Command:
-    """Add `--shard`, passed on as `shard`."""
-    return click.option(
-        "--shard",
-        type=Parsed("shard", Shard.parse),
-        default="1/1",
-        envvar=_SHARD_VARIABLE,
-        show_envvar=True,
-        metavar="I/N",
-        help="Run only the collections whose names fall to shard I of N.",
-    )(command)
-
-
-def verbose_option(command: Command) -> Command:
-    """Add `--verbose`, for long-running processes."""
-    return click.option("--verbose", is_flag=True, help="Also log what the Kafka clients say.")(
-        command
-    )
 
 
 def load(config_file: str) -> Config:

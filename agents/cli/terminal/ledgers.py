@@ -1,8 +1,7 @@
-"""The ledger options of commands that privatize: all lines belong to one person."""
+"""The ledger of commands that privatize: all lines belong to one person."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
 from typing import BinaryIO
 
 import click
@@ -10,44 +9,13 @@ import click
 from ldpstream.agents.broker.record_time import now_ms
 from ldpstream.agents.cli.terminal.common import CHUNK, count
 from ldpstream.agents.cli.terminal.errors import Failed, Refused
-from ldpstream.agents.cli.terminal.parameters import group_options
+from ldpstream.agents.cli.terminal.options import Spending
 from ldpstream.agents.cli.terminal.value_options import Reading
 from ldpstream.agents.cli.terminal.values import read_values, source_name
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.base.times import format_duration, parse_duration
 from ldpstream.mechanisms.ledger import BudgetError, Ledger, LedgerError, Release, SkippedError
-
-
-@dataclass(frozen=True, kw_only=True)
-class Spending:
-    """The ledger options as given on the command line; None where absent."""
-
-    ledger: str | None
-    budget: str | None
-    horizon: str | None
-
-    def refuse(self) -> None:
-        """Refuse ledger options without a ledger: nothing would enforce them."""
-        for field in fields(self):
-            if getattr(self, field.name):
-                raise Refused(f"--{field.name}: expected --ledger with it")
-
-
-ledger_options = group_options(
-    "spending",
-    Spending,
-    click.option(
-        "--ledger",
-        type=click.Path(dir_okay=False),
-        metavar="FILE",
-        help="All lines are one person's: one report per window, kept here, within --budget.",
-    ),
-    click.option("--budget", metavar="EPSILON", help="What all reports may lose together."),
-    click.option(
-        "--horizon", metavar="DURATION", help='Period of the budget, such as "1d"; else for ever.'
-    ),
-)
 
 
 @contextmanager

@@ -1,15 +1,14 @@
-"""How value lines are read: options, columns, plausible times, and what happens to bad lines."""
+"""How value lines are read: columns, plausible times, and what happens to bad lines."""
 
 from dataclasses import dataclass
 from typing import Final
 
-import click
 import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.agents.broker.record_time import now_ms
 from ldpstream.agents.cli.terminal.errors import Refused
-from ldpstream.agents.cli.terminal.parameters import group_options
+from ldpstream.agents.cli.terminal.options import ReadingOptions
 from ldpstream.agents.config import CollectionConfig, WindowSpec
 from ldpstream.mechanisms.base.times import format_duration, resemble_seconds
 from ldpstream.mechanisms.domains.fitting import has_ends
@@ -17,39 +16,6 @@ from ldpstream.mechanisms.domains.fitting import has_ends
 _DAY_MS: Final = 86_400_000
 _BACK_MS: Final = 365 * _DAY_MS
 _AHEAD_MS: Final = _DAY_MS  # a time without its zone is off by at most 14 hours
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReadingOptions:
-    """The options about value lines, as given on the command line."""
-
-    times: bool
-    replay: bool
-    columns: str | None
-    clamp: bool
-    skip_bad: bool
-
-
-reading_options = group_options(
-    "options",
-    ReadingOptions,
-    click.option("--times", is_flag=True, help="Each line begins with the report's time."),
-    click.option(
-        "--replay", is_flag=True, help="Accept times of any year; otherwise they must be near now."
-    ),
-    click.option(
-        "--columns",
-        metavar="NAME[,NAME]",
-        help="Columns that hold the value, in order, by their names in the first line or the "
-        "table; with --times, the first of them holds the time.",
-    ),
-    click.option(
-        "--clamp",
-        is_flag=True,
-        help="Move numbers outside the domain to its nearest end, and say how many.",
-    ),
-    click.option("--skip-bad", is_flag=True, help="Leave bad lines out, and say how many."),
-)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import Final, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ldpstream.agents.config.privacy.delta import DELTA
 from ldpstream.agents.config.privacy.factors import factor_phrase, factor_text, round_up
 from ldpstream.agents.config.privacy.policies import epsilon_text, policy_sentences
 from ldpstream.mechanisms.base.canonical import Json
@@ -23,7 +24,6 @@ from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.wire.hold import Hold
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
-DELTA: Final = 1e-8
 TRUST: Final = (
     "That holds only against those who see nothing but published documents. Whoever reads the "
     "topic, its copies or the changelog, or runs broker, gateway or workers, sees single reports, "

@@ -9,10 +9,10 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 from ldpstream.agents.config.privacy.certificate import certify_collection, percent_text
+from ldpstream.agents.config.privacy.delta import DELTA
 from ldpstream.agents.config.privacy.factors import MOST_FACTOR, NO_LIMIT, loss_text, odds_factor
 from ldpstream.agents.config.privacy.over_time import charges, limit_of
 from ldpstream.agents.config.privacy.statement import (
-    DELTA,
     YEAR_MS,
     Central,
     central,

@@ -4,15 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from ldpstream.agents.config.query.options import (
-    SETTINGS,
-    WORDS,
-    EstimateOptions,
-    EstimateRequest,
-    Projection,
-    Setting,
-)
+from ldpstream.agents.config.query.options import RESOLVERS, EstimateOptions, EstimateRequest
 from ldpstream.agents.config.query.queries import BoxRequest, name_block
+from ldpstream.agents.config.query.settings import SETTINGS, WORDS, Projection, Setting
 from ldpstream.estimators.bounds.options import ANYTIME
 from ldpstream.estimators.queries import indicator
 from ldpstream.mechanisms.base.errors import QueryError
@@ -76,7 +70,7 @@ def _with(
     for setting, value in values:
         if setting.name == "ranges":
             value = [_find_named(text, previous.ranges, about) for text in value]
-        changes[setting.name] = setting.resolve(value, about.domain.estimated)
+        changes[setting.name] = RESOLVERS[setting.name](value, about.domain.estimated)
     options = replace(previous, **changes)
     if options.attribute is None:
         each = tuple(

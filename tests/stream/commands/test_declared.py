@@ -9,19 +9,20 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from ldpstream.agents import client as python_client
-from ldpstream.agents.cli.estimate import estimate, resolve_options
-from ldpstream.agents.cli.query import query
+from ldpstream.agents.cli.commands.answers import query
+from ldpstream.agents.cli.commands.files import estimate
+from ldpstream.agents.cli.estimate import resolve_options
 from ldpstream.agents.cli.terminal.errors import Refused
 from ldpstream.agents.cli.terminal.options import query_parameters
 from ldpstream.agents.config import ConfigError, read_config
 from ldpstream.agents.config.query.capabilities import read_options, request_options
 from ldpstream.agents.config.query.options import (
     KEYS,
-    SETTINGS,
-    WORDS,
+    RESOLVERS,
     EstimateOptions,
     EstimateRequest,
 )
+from ldpstream.agents.config.query.settings import SETTINGS, WORDS
 from ldpstream.agents.config.tables import CollectionTable, PublishTable
 from ldpstream.agents.document.answers import Collection
 from ldpstream.agents.web import build_http
@@ -54,6 +55,7 @@ EXAMPLES: dict[str, tuple[str, Any]] = {
 def test_every_setting_has_an_example_an_option_and_a_help() -> None:
     assert list(EXAMPLES) == list(WORDS)
     assert {one.name for one in SETTINGS} <= {field.name for field in fields(EstimateOptions)}
+    assert RESOLVERS.keys() == {one.name for one in SETTINGS}
     assert KEYS.keys() <= {field.name for field in fields(EstimateOptions)}
     assert all(len(one.help) > 20 for one in SETTINGS)
     for one in SETTINGS:
@@ -122,6 +124,7 @@ async def test_every_setting_is_in_the_tag() -> None:
             assert await post(client, {WORDS[word].name: value}, path=path) == await answer.json()
         assert len(set(tags)) == len(tags)
         told = (await ask(client, "/api/collections"))["collections"][0]
+    assert RESOLVERS.keys() == {one.name for one in SETTINGS}
     assert KEYS.keys() <= told.keys()
     assert Collection.model_fields.keys() >= KEYS.keys()
 

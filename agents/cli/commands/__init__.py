@@ -1,0 +1,1 @@
+"""What each command is called with; its work is imported once it runs."""
