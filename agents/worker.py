@@ -283,7 +283,8 @@ async def _run(
         finally:
             explained.cancel()
             with suppress(TimeoutError):
-                await asyncio.wait_for(app.stop(), _STOP_SECONDS)
+                async with asyncio.timeout(_STOP_SECONDS):
+                    await app.stop()
     finally:
         await pipeline.stop()
     if failed:
@@ -294,7 +295,8 @@ async def _run(
 async def _explain_waiting(app: faust.App, pipeline: Pipeline) -> None:
     """Log once why the group assigns no partitions, if that takes longer than usual."""
     try:
-        await asyncio.wait_for(pipeline.assigned_once.wait(), _JOIN_SECONDS)
+        async with asyncio.timeout(_JOIN_SECONDS):
+            await pipeline.assigned_once.wait()
     except TimeoutError:
         if pipeline.refused:
             return

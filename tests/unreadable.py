@@ -35,4 +35,5 @@ async def send_unreadable(producer: AIOKafkaProducer, topic: str) -> None:
     batch.close()
     batch._buffer = bytearray(unreadable())
     sent = await producer.send_batch(batch, topic, partition=0)
-    await asyncio.wait_for(sent, 30)
+    async with asyncio.timeout(30):
+        await sent

@@ -6,13 +6,16 @@ name (`security_protocol`, `sasl_plain_username`, `session_timeout_ms`, ...). TL
 topics that ldpstream creates. `ldpstream.agents.config.client_options` checks the values.
 """
 
+import asyncio
 import ssl
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.errors import KafkaError
 
 from ldpstream.agents.broker.patches.bounded_fetches import BoundedConsumer
 from ldpstream.agents.broker.unpacking import batch_bytes
@@ -38,6 +41,7 @@ _ANSWER_BYTES: Final = 8 << 20
 # How often a client goes through all of its partitions when nothing happens. Any event (an answer,
 # a seek, an unknown leader) makes it do so at once.
 _LOOK_MS: Final = 1_000
+_STOP_SECONDS: Final = 2.0
 
 
 def producer(bootstrap: str, options: Mapping[str, Any]) -> AIOKafkaProducer:
@@ -85,6 +89,23 @@ def reader(
 def admin(bootstrap: str, options: Mapping[str, Any]) -> AIOKafkaAdminClient:
     """Return an unstarted administration client."""
     return AIOKafkaAdminClient(**connection(bootstrap, options))
+
+
+async def stop_client(stop: Callable[[], Awaitable[None]]) -> None:
+    """Stop a client, ignoring the broker's errors; if it takes too long, leave it.
+
+    It stops in a task of its own: while the broker is away, aiokafka cancels the task that stops a
+    client, and whoever waits here must still be able to tell that from being cancelled.
+    """
+    stopping = asyncio.ensure_future(stop())
+    try:
+        await asyncio.wait([stopping], timeout=_STOP_SECONDS)
+    finally:
+        stopping.cancel()
+    await asyncio.wait([stopping], timeout=_STOP_SECONDS)
+    if stopping.done() and not stopping.cancelled():
+        with suppress(KafkaError):
+            stopping.result()
 
 
 def max_batch_bytes(options: Mapping[str, Any]) -> int:

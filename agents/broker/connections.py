@@ -5,13 +5,13 @@ A worker may start before its broker does: it waits for an answer first.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final
 
 from aiokafka import AIOKafkaConsumer
 from aiokafka.admin import AIOKafkaAdminClient
-from aiokafka.errors import KafkaConnectionError, KafkaError
+from aiokafka.errors import KafkaConnectionError
 
 from ldpstream.agents.broker import clients
 from ldpstream.agents.broker.health import BrokerWatch
@@ -20,7 +20,6 @@ from ldpstream.agents.broker.producer import LastingProducer, NoIdempotenceError
 from ldpstream.agents.broker.refusals import describe_error, no_idempotence
 from ldpstream.agents.config import KafkaConfig
 
-_CLOSE_SECONDS: Final = 2.0
 _RETRY_SECONDS: Final = 1.0
 QUIET_SECONDS: Final = 5.0
 
@@ -41,7 +40,7 @@ class Connections:
     async def admin(self) -> AIOKafkaAdminClient:
         """Open an administration client."""
         client = clients.admin(self._kafka.bootstrap, self._kafka.options)
-        self._stack.push_async_callback(_close, client.close)
+        self._stack.push_async_callback(clients.stop_client, client.close)
         async with reporting_waits(self._kafka.bootstrap, log.warning):
             await client.start()
         return client
@@ -54,7 +53,7 @@ class Connections:
             committed_only=committed_only,
             wait_ms=wait_ms,
         )
-        self._stack.push_async_callback(_close, consumer.stop)
+        self._stack.push_async_callback(clients.stop_client, consumer.stop)
         await consumer.start()
         return consumer
 
@@ -69,12 +68,6 @@ class Connections:
     async def close(self) -> None:
         """Close all clients, the last opened first."""
         await self._stack.aclose()
-
-
-async def _close(stop: Callable[[], Awaitable[None]]) -> None:
-    """Stop a client, ignoring errors: with its broker away it may wait long or cancel itself."""
-    with suppress(asyncio.CancelledError, TimeoutError, KafkaError):
-        await asyncio.wait_for(stop(), _CLOSE_SECONDS)
 
 
 async def wait_for_broker(kafka: KafkaConfig, watch: BrokerWatch) -> None:

@@ -195,7 +195,8 @@ async def _speaks_tls(host: str, port: int) -> bool:
         return False
     writer.close()
     with suppress(OSError, TimeoutError):
-        await asyncio.wait_for(writer.wait_closed(), _CLOSE_SECONDS)
+        async with asyncio.timeout(_CLOSE_SECONDS):
+            await writer.wait_closed()
     return True
 
 

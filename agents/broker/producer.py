@@ -9,7 +9,7 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Any, Final, Protocol
 
 from aiokafka import AIOKafkaProducer
@@ -26,7 +26,6 @@ from ldpstream.agents.broker import clients
 from ldpstream.agents.broker.refusals import INVALID_RECORD, error_code, name_topic
 from ldpstream.agents.config.client_options import ClientOptionError
 
-_STOP_SECONDS: Final = 2.0
 _APPENDED: Final = 1
 """The type of a timestamp that the broker has set (LogAppendTime)."""
 # These concern the message or the topic, not the producer.
@@ -72,7 +71,7 @@ class LastingProducer:
         try:
             await producer.start()
         except UnknownError as error:
-            await _stop(producer)
+            await clients.stop_client(producer.stop)
             if error.errno != UnknownError.errno:
                 raise
             raise NoIdempotenceError(
@@ -80,7 +79,7 @@ class LastingProducer:
                 "[kafka] if it is a development broker"
             ) from error
         except BaseException:
-            await _stop(producer)
+            await clients.stop_client(producer.stop)
             raise
         self._producer = producer
 
@@ -88,7 +87,7 @@ class LastingProducer:
         """Disconnect; unacknowledged messages may or may not arrive."""
         producer, self._producer = self._producer, None
         if producer is not None:
-            await _stop(producer)
+            await clients.stop_client(producer.stop)
 
     async def send(
         self,
@@ -209,7 +208,7 @@ class LastingProducer:
         if self._producer is producer:
             self._producer = None
             log.debug("the producer is replaced after %r", error)
-            await _stop(producer)
+            await clients.stop_client(producer.stop)
 
 
 async def _send_batches(
@@ -262,9 +261,3 @@ async def _refreshing_metadata(
     except AssertionError as error:
         await producer.client.force_metadata_update()
         raise UnknownTopicOrPartitionError(f"{topic}[{partition}]") from error
-
-
-async def _stop(producer: AIOKafkaProducer) -> None:
-    """Stop a producer, ignoring errors: while its broker is away it may wait long."""
-    with suppress(asyncio.CancelledError, TimeoutError, KafkaError):
-        await asyncio.wait_for(producer.stop(), _STOP_SECONDS)

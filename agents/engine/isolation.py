@@ -1,7 +1,8 @@
-"""Contain errors within the collection that they concern."""
+"""Contain errors within the collection that they concern, and end its tasks."""
 
+import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import Final
 
@@ -10,6 +11,8 @@ from ldpstream.agents.state.records import RecordError
 
 _MOST_CHARACTERS: Final = 1_000
 """Limit on an error's text, which may quote all of its input."""
+
+_CANCEL_SECONDS: Final = 1.0
 
 log = logging.getLogger(__name__)
 
@@ -34,3 +37,16 @@ async def run_isolated(run: Callable[[], Awaitable[None]], failed: Callable[[str
     """Await what `run` returns: nothing may silently depend on a task that has failed."""
     with isolate_errors(failed):
         await run()
+
+
+async def end_tasks(tasks: Collection[asyncio.Task[None]]) -> None:
+    """Cancel tasks until all have ended.
+
+    Once is not enough: a library may lose a cancellation, as `asyncio.wait_for` did until Python
+    3.12 when its result came at the same time.
+    """
+    pending = {*tasks}
+    while pending:
+        for task in pending:
+            task.cancel()
+        _, pending = await asyncio.wait(pending, timeout=_CANCEL_SECONDS)

@@ -31,7 +31,7 @@ from ldpstream.agents.engine.contexts import make_context, source_wait_ms
 from ldpstream.agents.engine.engine import Engine
 from ldpstream.agents.engine.flushing import Services
 from ldpstream.agents.engine.intake import BatchQueue
-from ldpstream.agents.engine.isolation import isolate_errors, run_isolated
+from ldpstream.agents.engine.isolation import end_tasks, isolate_errors, run_isolated
 from ldpstream.agents.engine.metrics import Metrics
 from ldpstream.agents.engine.periodic_tasks import (
     CLOCK_SECONDS,
@@ -268,9 +268,7 @@ class Pipeline:
         """Flush, commit progress, and close all clients; does nothing if not started."""
         await self.revoked()
         await self._progress.commit()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await end_tasks(self._tasks)
         self._tasks.clear()
         await self._connections.close()
 

@@ -282,7 +282,8 @@ async def _follow(
                 await _write(response, _event("provisional", document.document, None))
             turn = document.turn
         try:
-            await asyncio.wait_for(changed.wait(), HEARTBEAT_SECONDS)
+            async with asyncio.timeout(HEARTBEAT_SECONDS):
+                await changed.wait()
         except TimeoutError:
             await _write(response, b": alive\n\n")
 

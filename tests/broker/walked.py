@@ -81,7 +81,8 @@ async def walk(file: str, name: str) -> dict[str, list[str]]:
 
 
 async def _main() -> None:
-    print(json.dumps(await asyncio.wait_for(walk(*sys.argv[1:]), _PATIENCE_SECONDS)))
+    async with asyncio.timeout(_PATIENCE_SECONDS):
+        print(json.dumps(await walk(*sys.argv[1:])))
 
 
 if __name__ == "__main__":

@@ -32,5 +32,6 @@ async def test_a_gateway_that_can_no_longer_watch_its_topics_ends(
     said: list[str] = []
     serving = run.serve_gateway(config, asyncio.Event(), announce=said.append)
     with pytest.raises(ZeroDivisionError, match="in a client"):
-        await asyncio.wait_for(serving, 30)
+        async with asyncio.timeout(30):
+            await serving
     assert len(said) == 1

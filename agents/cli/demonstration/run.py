@@ -246,7 +246,8 @@ async def _show_progress(
     begun, until = time.monotonic(), "" if options.seconds is None else f" of {options.seconds:g} s"
     while not stop.is_set():
         with suppress(TimeoutError):
-            await asyncio.wait_for(stop.wait(), _PROGRESS_SECONDS)
+            async with asyncio.timeout(_PROGRESS_SECONDS):
+                await stop.wait()
         counted = sum([(await worker.status(name)).counted for name in sent])
         total = sum(reports.total for reports in sent.values())
         texts = (

@@ -127,8 +127,8 @@ class FaustGroup:
         if consumer is None:
             return None
         try:
-            called = thread.call_thread(function, consumer, *arguments)
-            return await asyncio.wait_for(called, _CALL_SECONDS)
+            async with asyncio.timeout(_CALL_SECONDS):
+                return await thread.call_thread(function, consumer, *arguments)
         except TimeoutError:
             return None
         except RuntimeError:

@@ -95,7 +95,8 @@ class Device:
             else:
                 await self._one_by_one()
         finally:
-            await asyncio.wait_for(self._producer.stop(), 5)
+            async with asyncio.timeout(5):
+                await self._producer.stop()
 
     async def _one_by_one(self) -> None:
         room = asyncio.Semaphore(IN_FLIGHT)

@@ -159,7 +159,8 @@ async def test_events_have_no_provisional_documents(tmp_path: Path):
     )
     feed = Feed(served, ComputeQueues())
     running = asyncio.create_task(feed.run())
-    await asyncio.wait_for(feed.changed.wait(), 10)
+    async with asyncio.timeout(10):
+        await feed.changed.wait()
     running.cancel()
     assert feed.provisional(0) == []
 

@@ -58,9 +58,11 @@ async def test_a_frame_is_sent_after_it_has_lingered():
     spec = collection()
     sender = FakeSender(spec)
     async with gateway(sender, linger_seconds=0.02) as one:
-        await asyncio.wait_for(one.add(spec.privatize([1, 2]), times_ms=times(2)), 60)
+        async with asyncio.timeout(60):
+            await one.add(spec.privatize([1, 2]), times_ms=times(2))
         assert len(sender.frames) == 1
-        await asyncio.wait_for(one.add(spec.privatize([3]), times_ms=times(1)), 60)
+        async with asyncio.timeout(60):
+            await one.add(spec.privatize([3]), times_ms=times(1))
         assert len(sender.frames) == 2
 
 

@@ -8,9 +8,11 @@ from typing import Any, cast
 import faust
 import pytest
 from aiokafka import TopicPartition
+from aiokafka.errors import KafkaConnectionError
 from aiokafka.structs import OffsetAndMetadata
 
-from ldpstream.agents.engine.isolation import isolate_errors
+from ldpstream.agents.broker.clients import stop_client
+from ldpstream.agents.engine.isolation import end_tasks, isolate_errors
 from ldpstream.agents.engine.patches.consumer_group import FaustGroup
 from ldpstream.agents.engine.periodic_tasks import OffsetCommitter
 from ldpstream.agents.state.encoding import encode_head, encode_key, state_prefix
@@ -102,6 +104,11 @@ async def test_offsets_of_another_topic_of_this_name_are_not_committed(
     assert stream.offsets == {}
 
 
+def make_group(consumer: object, call_thread: Callable[..., Any]) -> FaustGroup:
+    own = SimpleNamespace(_thread=SimpleNamespace(_consumer=consumer, call_thread=call_thread))
+    return FaustGroup(cast("faust.App", SimpleNamespace(consumer=own)))
+
+
 async def test_a_partition_that_the_client_has_lost_is_committed_later() -> None:
     """The client loses it before the worker knows, and may be given it again."""
     kept, lost = (TopicPartition("city.reports", partition) for partition in range(2))
@@ -115,8 +122,7 @@ async def test_a_partition_that_the_client_has_lost_is_committed_later() -> None
 
     coordinator = SimpleNamespace(_rejoin_needed_fut=asyncio.Future())
     consumer = SimpleNamespace(assignment=lambda: assigned, commit=commit, _coordinator=coordinator)
-    own = SimpleNamespace(_thread=SimpleNamespace(_consumer=consumer, call_thread=call_thread))
-    group = FaustGroup(cast("faust.App", SimpleNamespace(consumer=own)))
+    group = make_group(consumer, call_thread)
     engine = make_engine()
     progress = OffsetCommitter(group, [engine])
     progress.assigned = frozenset({kept, lost})
@@ -126,3 +132,66 @@ async def test_a_partition_that_the_client_has_lost_is_committed_later() -> None
     assigned.add(lost)
     await progress.commit()
     assert committed == {kept: 5, lost: 6}
+
+
+async def test_a_task_ends_that_is_cancelled_as_the_client_answers() -> None:
+    """A pipeline that stops waits for it."""
+    answer = asyncio.get_running_loop().create_future()
+
+    async def call_thread(*_: object) -> object:
+        return await answer
+
+    async def ask_again() -> None:
+        while True:
+            await group.refusal()
+            await asyncio.sleep(0)
+
+    group = make_group(object(), call_thread)
+    asking = asyncio.create_task(ask_again())
+    await asyncio.sleep(0.01)
+    answer.set_result(None)
+    # Of a task of its own for the call, the end is known only in the next step.
+    for _ in range(2):
+        asking.cancel()
+        await asyncio.wait([asking], timeout=0)
+    await asyncio.wait([asking], timeout=5)
+    assert asking.cancelled()
+
+
+async def test_a_task_ends_that_loses_a_cancellation() -> None:
+    lost = 0
+
+    async def work() -> None:
+        nonlocal lost
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            lost += 1
+        await asyncio.Event().wait()
+
+    working = asyncio.create_task(work())
+    await asyncio.sleep(0)
+    async with asyncio.timeout(30):
+        await end_tasks([working])
+    assert (lost, working.cancelled()) == (1, True)
+
+
+async def test_whoever_waits_for_a_client_to_stop_can_be_cancelled() -> None:
+    """Not so the client's stop: aiokafka cancels that itself while the broker is away."""
+
+    async def cancel_itself() -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        await asyncio.sleep(0)
+
+    async def refuse() -> None:
+        raise KafkaConnectionError
+
+    await stop_client(cancel_itself)
+    await stop_client(refuse)
+    waiting = asyncio.create_task(stop_client(asyncio.Event().wait))
+    await asyncio.sleep(0.01)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
