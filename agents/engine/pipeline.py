@@ -132,6 +132,8 @@ class Pipeline:
         self._progress = OffsetCommitter(group, [*self.collections.values()])
         self._by_control = {e.config.topics.control: e for e in self.collections.values()}
         self._connections = Connections(kafka)
+        self._starting: asyncio.Task[None] | None = None
+        self._stopped = False
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
@@ -177,9 +179,15 @@ class Pipeline:
     # --- lifecycle ------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Connect, check the topics, and start to read; call `stop` even if this fails."""
+        """Connect, check the topics, and start to read; call `stop` even if this fails.
+
+        If `stop` comes meanwhile, it is cancelled; if that came before, it does nothing.
+        """
+        if self._stopped:
+            return
+        self._starting = asyncio.create_task(self._start())
         try:
-            await self._start()
+            await self._starting
         except KafkaError as error:
             raise BrokerUnavailableError(await explain(error, self.config.kafka)) from error
 
@@ -266,6 +274,10 @@ class Pipeline:
 
     async def stop(self) -> None:
         """Flush, commit progress, and close all clients; does nothing if not started."""
+        self._stopped = True
+        # A user's app may be stopped while it waits for the broker here.
+        if self._starting is not None:
+            await end_tasks([self._starting])
         await self.revoked()
         await self._progress.commit()
         await end_tasks(self._tasks)

@@ -8,11 +8,9 @@ from typing import Any, cast
 import faust
 import pytest
 from aiokafka import TopicPartition
-from aiokafka.errors import KafkaConnectionError
 from aiokafka.structs import OffsetAndMetadata
 
-from ldpstream.agents.broker.clients import stop_client
-from ldpstream.agents.engine.isolation import end_tasks, isolate_errors
+from ldpstream.agents.engine.isolation import isolate_errors
 from ldpstream.agents.engine.patches.consumer_group import FaustGroup
 from ldpstream.agents.engine.periodic_tasks import OffsetCommitter
 from ldpstream.agents.state.encoding import encode_head, encode_key, state_prefix
@@ -156,42 +154,3 @@ async def test_a_task_ends_that_is_cancelled_as_the_client_answers() -> None:
         await asyncio.wait([asking], timeout=0)
     await asyncio.wait([asking], timeout=5)
     assert asking.cancelled()
-
-
-async def test_a_task_ends_that_loses_a_cancellation() -> None:
-    lost = 0
-
-    async def work() -> None:
-        nonlocal lost
-        try:
-            await asyncio.Event().wait()
-        except asyncio.CancelledError:
-            lost += 1
-        await asyncio.Event().wait()
-
-    working = asyncio.create_task(work())
-    await asyncio.sleep(0)
-    async with asyncio.timeout(30):
-        await end_tasks([working])
-    assert (lost, working.cancelled()) == (1, True)
-
-
-async def test_whoever_waits_for_a_client_to_stop_can_be_cancelled() -> None:
-    """Not so the client's stop: aiokafka cancels that itself while the broker is away."""
-
-    async def cancel_itself() -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        task.cancel()
-        await asyncio.sleep(0)
-
-    async def refuse() -> None:
-        raise KafkaConnectionError
-
-    await stop_client(cancel_itself)
-    await stop_client(refuse)
-    waiting = asyncio.create_task(stop_client(asyncio.Event().wait))
-    await asyncio.sleep(0.01)
-    waiting.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await waiting
