@@ -141,7 +141,8 @@ def _rows(document: EstimateDocument) -> Iterator[tuple[list[Cell], Cell]]:
     empty = True
     for entry, bound in _entries(document):
         empty = False
-        yield head + entry, bound
+        # Areas are made of unprojected shares, whatever is done to those of values.
+        yield [*(head if entry[0] != "area" else [*head[:-1], "none"]), *entry], bound
     if empty:
         yield [*head, "none", *[None] * (len(HEADER) - 19)], None
 

@@ -11,16 +11,15 @@ from tests.stream.serving import CITY, START_MS, Pipeline, serve_collections
 
 CROWD = {**CITY, "epsilon": 4.0}
 RINGS = {**CROWD, "domain": {"interval": [0.0, 8.0], "bins": 16}}
+SUMMED = {**CROWD, "project": "simplex"}
 WORDS = {**CROWD, "domain": {"values": [f"word {number}" for number in range(40)]}}
 
 
 @pytest.fixture
 def pipeline() -> Pipeline:
-    tables: dict[str, dict[str, Any]] = {
-        name: {**table, "publish": {"top": 3}}
-        for name, table in {"city": CROWD, "rings": RINGS, "words": WORDS}.items()
-    }
-    made = serve_collections(tables)
+    tables = {"city": CROWD, "rings": RINGS, "words": WORDS, "summed": SUMMED}
+    publish: dict[str, Any] = {"publish": {"top": 3}}
+    made = serve_collections({name: table | publish for name, table in tables.items()})
     even = {
         "city": [[row, column] for row in range(6) for column in range(10)] * 20,
         "rings": [0.5 * place for place in range(16)] * 60,
@@ -28,7 +27,8 @@ def pipeline() -> Pipeline:
     }
     loud = {"city": [[4, 7]] * 900, "rings": [3.2] * 900, "words": ["word 7"] * 900}
     for name, served in made.collections.items():
-        labels = even[name] + loud[name]
+        like = "city" if name == "summed" else name
+        labels = even[like] + loud[like]
         served.report(0, labels, times_ms=[START_MS] * len(labels))
     return made
 
@@ -72,8 +72,12 @@ async def test_a_terminal_shows_each_area_below_the_one_around_it(url: str) -> N
     for one in entries:
         assert one["name"] in told
     assert "  the rest" in told
-    table = (await ldpstream("query", url, "city", "--areas", "--csv")).stdout
+
+
+async def test_areas_are_not_projected_where_shares_are(url: str) -> None:
+    _, entries = await entries_of(url, "summed")
+    table = (await ldpstream("query", url, "summed", "--areas", "--csv")).stdout
     rows = [row for row in csv.DictReader(io.StringIO(table)) if row["kind"] == "area"]
-    assert [(row["name"], float(row["value"])) for row in rows] == [
-        (one["name"], one["share"]) for one in entries
+    assert [(row["name"], float(row["value"]), row["projection"]) for row in rows] == [
+        (one["name"], one["share"], "none") for one in entries
     ]
