@@ -39,6 +39,7 @@ _TOGETHER: Final = 1 << 12
 _HALVED: Final = 6
 """Every so many steps of a search the interval is halved, however good the guesses are."""
 _FURTHEST: Final = 40.0
+"""In normal quantiles; a float64 tail is 0 from 38 on."""
 
 
 def quantile(level: float) -> float:
@@ -202,7 +203,8 @@ def enumerated(tosses: Tosses, level: float) -> Pair:
 def _invert(rows: Floats, tail: float) -> Pair:
     """Return the least a with `P(D >= d) > tail`, and the largest with `P(D <= d) > tail`.
 
-    Rounding errors of `tails` only widen the bounds.
+    Rounding errors of `tails` only widen the bounds. The search is by secants on the scale of
+    normal quantiles, where tails are nearly straight lines of a; a rare halving bounds its steps.
     """
     tail *= 1.0 - _SLACK
     n, d, likely, other = np.concatenate([rows, rows]).T
@@ -228,7 +230,6 @@ def _invert(rows: Floats, tail: float) -> Pair:
         high[at] = np.where(excluded, middle, high[at])
         further = np.maximum(middle + 1.0, np.nextafter(middle, np.inf))
         low[at] = np.where(excluded, low[at], further)
-        # On the scale of normal quantiles both tails are nearly straight lines of a.
         here = np.where(upper[at], -_normal_quantile(below), _normal_quantile(above))
         rise = (here - reached[at]) / np.where(middle == last[at], np.inf, middle - last[at])
         rise = np.where(rise > 0.0, rise, 1.0 / scale[at])

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
         central,
         hold_sentence,
         minimum_sentence,
-        most_windows,
         privacy_statement,
         words_sentence,
     )
@@ -29,7 +28,7 @@ else:
             "ldpstream.agents.config.privacy.factors": "factor_text nominal_warning round_up",
             "ldpstream.agents.config.privacy.over_time": "limit_of losses_over_time",
             "ldpstream.agents.config.privacy.statement": (
-                "YEAR_MS Central Privacy central hold_sentence minimum_sentence most_windows "
+                "YEAR_MS Central Privacy central hold_sentence minimum_sentence "
                 "privacy_statement words_sentence"
             ),
         },
@@ -45,7 +44,6 @@ __all__ = [
     "limit_of",
     "losses_over_time",
     "minimum_sentence",
-    "most_windows",
     "nominal_warning",
     "privacy_statement",
     "round_up",

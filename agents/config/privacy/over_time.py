@@ -22,7 +22,6 @@ from ldpstream.agents.config.privacy.statement import (
     YEAR_MS,
     Limit,
     LossOverTime,
-    most_windows,
 )
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.base.times import format_duration
@@ -65,7 +64,7 @@ class SpreadConfig:
     def sentence(self, spec: CollectionSpec) -> str:
         """Return what a device loses over time."""
         period = self.budget(spec)
-        windows = most_windows(YEAR_MS, self.horizon_ms // self.windows)
+        windows = epochs_touched(YEAR_MS, self.horizon_ms // self.windows)
         year = self.most(windows) * spec.mechanism.policy.largest_loss()
         each = format_duration(self.horizon_ms)
         several = f"{self.reports:,} of the {self.windows:,} windows"
@@ -121,7 +120,7 @@ def _times(
     spec: CollectionSpec, spread: SpreadConfig | None, window_ms: int
 ) -> Iterator[tuple[str, int]]:
     """Yield the times in words, and the most charges of each, wherever they begin."""
-    year = most_windows(YEAR_MS, window_ms)
+    year = epochs_touched(YEAR_MS, window_ms)
     if spec.words is not None:
         yield f"a run of {spec.words.rounds:,} rounds", 1
     elif spec.hold is not None:
@@ -134,7 +133,7 @@ def _times(
     else:
         short = next(((name, ms) for name, ms in _SPANS if ms > window_ms), None)
         if short is not None:
-            several = most_windows(short[1], window_ms)
+            several = epochs_touched(short[1], window_ms)
             yield f"{short[0]}: {_windows(several)}", several
     yield f"any 365 days: {_windows(year)}", charges(spec, spread, year)
 

@@ -169,22 +169,11 @@ def minimum_sentence(minimum: int, minimum_block: int | None, *, attributes: boo
     )
 
 
-def most_windows(time_ms: int, window_ms: int) -> int:
-    """Return the most windows of a ledger that a time touches, wherever it begins.
-
-    Times are whole milliseconds, so windows divide them as epochs divide windows.
-
-    >>> most_windows(YEAR_MS, 86_400_000)
-    366
-    """
-    return epochs_touched(time_ms, window_ms)
-
-
 def hold_sentence(spec: CollectionSpec, hold: Hold, window_ms: int) -> str:
     """Return what devices lose over time whose reports follow from one draw per epoch."""
     loss = spec.charged.largest_loss()
     each = format_duration(hold.windows * window_ms)
-    windows = most_windows(YEAR_MS, window_ms)
+    windows = epochs_touched(YEAR_MS, window_ms)
     epochs = hold.epochs(windows)
     sent = "sends it again" if hold.chain is None else "sends reports drawn from it alone"
     return (
