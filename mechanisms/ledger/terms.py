@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from operator import index
+from typing import Final
 
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.base.times import EARLIEST_MS, LATEST_MS, format_time, resemble_seconds
@@ -13,6 +14,9 @@ from ldpstream.mechanisms.ledger.spent import read_budget
 from ldpstream.mechanisms.ledger.spread import MAX_SPREAD_WINDOWS, Spread, shared_out
 from ldpstream.mechanisms.ledger.store import Known, LedgerStore
 from ldpstream.mechanisms.wire.spec import CollectionSpec
+
+_LONGEST_MS: Final = (1 << 53) - 1
+"""As in JavaScript, whose numbers are exact so far."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,10 @@ class Share:
     def place(self, start_ms: int, window_ms: int) -> int:
         """Return the number, within its period, of the window that starts at a time."""
         return (start_ms // window_ms) % self.windows
+
+
+def _is_length(time_ms: int) -> bool:
+    return 1 <= time_ms <= _LONGEST_MS
 
 
 def whole_ms(time_ms: int) -> int:
@@ -64,8 +72,12 @@ class Terms:
         }
         self._horizon_ms = None if horizon_ms is None else index(horizon_ms)
         self._limit = read_budget(budget)
+        if horizon_ms is not None and not _is_length(horizon_ms):
+            raise LedgerError(
+                f"horizon_ms: expected milliseconds from 1 to {_LONGEST_MS:,}, got {horizon_ms:,}"
+            )
         for spec, window_ms in self.specs.values():
-            if window_ms < 1 or not self._divides(window_ms):
+            if not _is_length(window_ms) or (horizon_ms or 0) % window_ms:
                 raise LedgerError(
                     f"{spec.name}: expected windows that divide the horizon of {horizon_ms} ms, "
                     f"got {window_ms} ms"
@@ -120,10 +132,6 @@ class Terms:
         return shared_out(
             windows_ms, horizon_ms, lambda counts: _total(counts, self._losses) <= self._limit
         )
-
-    def _divides(self, window_ms: int) -> bool:
-        horizon_ms = self._horizon_ms
-        return horizon_ms is None or (horizon_ms > 0 and horizon_ms % window_ms == 0)
 
     def check_known(self, store: LedgerStore) -> dict[bytes, Known]:
         """Return the specs of a file, after checking that these terms can add up its reports."""

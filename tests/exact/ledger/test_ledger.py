@@ -73,7 +73,7 @@ def test_times_are_whole_milliseconds(tmp_path: Path, time_ms: int):
         with pytest.raises(ValueError, match="whole milliseconds since the epoch"):
             ledger.mark_sent(modes, [time_ms])
         assert ledger.spent().windows == ()
-    with pytest.raises(LedgerError, match="divide the horizon of 0 ms"):
+    with pytest.raises(LedgerError, match="horizon_ms: expected milliseconds from 1 to 9,007"):
         open_ledger(tmp_path, modes, horizon_ms=0)
 
 

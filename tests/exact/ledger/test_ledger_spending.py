@@ -128,6 +128,14 @@ def test_windows_stay_as_they_are_and_divide_the_horizon(tmp_path: Path):
         Ledger(tmp_path / "new", specs=[(modes, 7 * HOUR_MS)], budget=1, horizon_ms=DAY_MS)
 
 
+@pytest.mark.parametrize("horizon_ms", [0, 1 << 53, 10**30])
+def test_a_horizon_is_as_long_as_numbers_are_exact(tmp_path: Path, horizon_ms: int):
+    with pytest.raises(LedgerError, match="horizon_ms: expected milliseconds from 1 to"):
+        open_ledger(tmp_path, horizon_ms=horizon_ms)
+    with pytest.raises(LedgerError, match="expected windows that divide the horizon"):
+        Ledger(tmp_path / "ledger", specs=[(spec(), 1 << 53)], budget=1)
+
+
 def test_what_is_forgotten_stays_charged_and_gets_no_second_report(tmp_path: Path):
     modes = spec()
     with open_ledger(tmp_path) as ledger:
