@@ -95,9 +95,12 @@ class Decoder(ABC):
         form computes all of them; mechanisms for large domains override it, so that few values cost
         little.
         """
-        moments = self.second_moments(decoded.statistic)
-        of_all = (moments, *self.extremes(), *self.noise_extremes())
-        return SingleValues(*(column[at] for column in of_all))
+        of_all = (*self.extremes(), *self.noise_extremes())
+        return SingleValues(self.moments(decoded, at), *(column[at] for column in of_all))
+
+    def moments(self, decoded: Decoded, at: slice | Integers) -> Floats:
+        """Return `second_moments` of a slice of the values, or of those with indices `(q,)`."""
+        return self.second_moments(decoded.statistic)[at]
 
     @abstractmethod
     def noise(self, weights: Floats) -> Floats:

@@ -99,7 +99,7 @@ class CentredDesign:
         return np.stack([at_value, gain * least + unlikely, gain * largest + unlikely])
 
     def moved_moments(self, counts: Statistic) -> Floats:
-        """Return `sum (h + moved)^2 - h^2`, h being the two-valued decoder.
+        """Return `sum h^2` less what `SupportTables.moments` finds, which knows two numbers only.
 
         Counts of the reports of some blocks, `(b, order)`, give those of their values, `(b, s)`.
         """
@@ -114,10 +114,11 @@ class CentredDesign:
         return self._transform_moments(np.eye(self._design.order, dtype=np.int64))
 
     def _transform_moments(self, counts: Statistic) -> Floats:
+        # With the two numbers t, and m for what is moved, sum (t + m)^2 is that of t^2 and this:
+        # 2 t m + m^2. The totals include m, so that t^2 comes out too large by (high + low) m.
         moved = counts * self.moved
-        crossed = self.step * self.to_values(moved)[:, : self._size]
-        crossed += self.low * moved.sum(axis=1)[:, None]
-        moments: Floats = 2.0 * crossed + (moved @ self.moved)[:, None]
+        moments: Floats = 2.0 * self.step * self.to_values(moved)[:, : self._size]
+        moments += (moved @ (self.moved - self.step))[:, None]
         return moments
 
     @property
@@ -179,37 +180,23 @@ class CentredDecoder(DesignDecoder):
         for kind, places in self._places.items():
             yield self._centred[kind], *places
 
-    def _moved_totals(self, statistic: Statistic) -> Floats:
-        """Return the sum of what is moved over the reports of the block of each value, `(k,)`."""
-        sums = np.zeros(self._row.size)
-        for design, reports, values in self._each_moved():
-            sums[values] = (statistic[reports] @ design.moved)[:, None]
+    def _block_totals(self, statistic: Statistic) -> Floats:
+        sums: Floats = super()._block_totals(statistic)
+        for kind, (reports, _) in self._places.items():
+            sums[self._layout.kinds == kind] += statistic[reports] @ self._centred[kind].moved
         return sums
 
-    def _moved_moments(self, statistic: Statistic) -> Floats:
-        """Return `sum (h + moved)^2 - h^2` of each value, h being the two-valued decoder."""
-        moments = np.zeros(self._row.size)
-        for design, reports, values in self._each_moved():
-            moments[values] = design.moved_moments(statistic[reports])
-        return moments
-
-    def totals(self, statistic: Statistic) -> Floats:
-        sums: Floats = super().totals(statistic)
-        sums += self._moved_totals(statistic)
-        return sums
-
-    def second_moments(self, statistic: Statistic) -> Floats:
-        moments: Floats = super().second_moments(statistic)
-        moments += self._moved_moments(statistic)
+    def moments(self, decoded: Decoded, at: slice | Integers) -> Floats:
+        moments: Floats = super().moments(decoded, at)
+        if self._is_moved[self._kind(at)].any():
+            moved = np.zeros(self._row.size)
+            for design, reports, values in self._each_moved():
+                moved[values] = design.moved_moments(decoded.statistic[reports])
+            moments += moved[at]
         return moments
 
     def single_values(self, decoded: Decoded, at: slice | Integers) -> SingleValues:
-        if not self._is_moved[self._kind(at)].any():
-            return super().single_values(decoded, at)
-        statistic = decoded.statistic
-        shares = decoded.shares - self._moved_totals(statistic)
-        single = super().single_values(Decoded(statistic, shares, decoded.reports), at)
-        moments = single.second_moments + self._moved_moments(statistic)[at]
+        moments = self.moments(decoded, at)
         least, largest = self._ends[:, self._row[at]]
         at_value, *extremes = self.noise_levels(at)
         quietest, noisiest = np.minimum(at_value, extremes[0]), np.maximum(at_value, extremes[1])

@@ -87,35 +87,37 @@ class DesignDecoder(DisclosedBlocks, MassDecoder):
 
     def totals(self, statistic: Statistic) -> Floats:
         """Return `(S_x - other N_j)/(own - other)`, S_x the exact number of supporting reports."""
-        supporting = self._supporting(statistic)
-        in_block, tables = self.group_reports(statistic), self._tables
+        (supporting,) = self._sum(self._to_values, statistic[None])
+        starts, step = self._block_totals(statistic), self._tables.step[self._layout.kinds]
         if self._layout.blocks.count == 1:
-            alike: Floats = tables.step[0] * supporting[: self._place.size]
-            alike += tables.low[0] * in_block[0]
+            alike: Floats = step[0] * supporting[: self._place.size]
+            alike += starts[0]
             return alike
         sums = np.empty(self._place.size)
         for at in parts(sums.size):
-            of_block = self._in_block(in_block, at)
-            sums[at] = tables.totals(self._kind(at), supporting[self._slot(at)], of_block)
+            sums[at] = self._in_block(step, at) * supporting[self._slot(at)]
+            sums[at] += self._in_block(starts, at)
         return sums
 
-    def _supporting(self, statistic: Statistic) -> Statistic:
-        """Return the number of reports that support the value with the place of each report."""
-        (sums,) = self._sum(self._to_values, statistic[None])
-        return np.asarray(sums)
+    def _block_totals(self, statistic: Statistic) -> Floats:
+        """Return `low N_j` of each block, float64 `(blocks,)`: what the total of a value has more.
+
+        That is beside a step for each report that supports it.
+        """
+        low: Floats = self._tables.low[self._layout.kinds]
+        return low * self.group_reports(statistic)
 
     def second_moments(self, statistic: Statistic) -> Floats:
-        """Return `high^2 S_x + low^2 (N_j - S_x)`."""
-        supporting, in_block = self._supporting(statistic), self.group_reports(statistic)
-        every = slice(None)
-        counts, of_block = supporting[self._slot(every)], self._in_block(in_block, every)
-        return self._tables.single_values(self._kind(every), counts, of_block).second_moments
+        decoded = Decoded(statistic, self.totals(statistic), self.group_reports(statistic))
+        return self.moments(decoded, slice(None))
+
+    def moments(self, decoded: Decoded, at: slice | Integers) -> Floats:
+        """Return `high^2 S_x + low^2 (N_j - S_x)`, which needs no transform beside the shares."""
+        in_block = self._in_block(decoded.reports, at)
+        return self._tables.moments(self._kind(at), decoded.shares[at], in_block)
 
     def single_values(self, decoded: Decoded, at: slice | Integers) -> SingleValues:
-        """Return what bounds are computed from; S_x follows from shares without a transform."""
-        kinds, in_block = self._kind(at), self._in_block(decoded.reports, at)
-        supporting = self._tables.supporting(kinds, decoded.shares[at], in_block)
-        return self._tables.single_values(kinds, supporting, in_block)
+        return self._tables.single_values(self._kind(at), self.moments(decoded, at))
 
     def extremes(self) -> tuple[Floats, Floats]:
         """Return `low` and `high`; 0 and 1 for a value alone in its block."""

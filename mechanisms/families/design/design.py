@@ -189,22 +189,18 @@ class SupportTables:
         sums: Floats = self.step[kinds] * supporting + self.low[kinds] * in_block
         return sums
 
-    def supporting(self, kinds: Integers, shares: Floats, in_block: Statistic) -> Statistic:
-        """Return the integer S from shares, float64 `(q,)`.
+    def moments(self, kinds: Integers, sums: Floats, in_block: Statistic) -> Floats:
+        """Return `high^2 S + low^2 (N - S)`, which is `(high + low) sum - high low N`.
 
-        Rounding recovers it exactly for fewer than 2^48 reports in a block, since each of the two
-        products in a share is rounded by less than 2^-52 of `step N`.
+        `sums` are the `totals` of the values, float64 `(q,)`.
         """
-        counts = (shares - self.low[kinds] * in_block) / self.step[kinds]
-        return np.rint(counts).astype(np.int64)
+        moments: Floats = (self.high + self.low)[kinds] * sums
+        moments -= (self.high * self.low)[kinds] * in_block
+        return moments
 
-    def single_values(
-        self, kinds: Integers, supporting: Statistic, in_block: Statistic
-    ) -> SingleValues:
-        """Return what bounds are computed from: `high^2 S + low^2 (N - S)` and constants."""
-        high, low = self.high[kinds], self.low[kinds]
-        moments = high**2 * supporting + low**2 * (in_block - supporting)
-        return SingleValues(moments, low, high, *self.noise_extremes(kinds))
+    def single_values(self, kinds: Integers, moments: Floats) -> SingleValues:
+        """Return what bounds are computed from, `(q,)` each: these moments, and constants."""
+        return SingleValues(moments, self.low[kinds], self.high[kinds], *self.noise_extremes(kinds))
 
     def uniform_moments(self, kinds: Integers, shares: Sequence[float]) -> Floats:
         """Return the mean of `h_x^2` over reports; by kind, these shares of them support x."""

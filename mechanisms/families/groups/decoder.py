@@ -78,17 +78,22 @@ class BlanketDecoder(Decoder):
         return self.single_values(decoded, slice(None)).second_moments
 
     def single_values(self, decoded: Decoded, at: slice | Integers) -> SingleValues:
-        inner, tau = self._inner, self._tau
+        inner, tau, statistic = self._inner, self._tau, decoded.statistic
         constants = None if self._constants is None else self._constants[:, at]
         shift = self._shift(at) if constants is None else constants[0]
-        n, shares = int(decoded.reports.sum()), decoded.shares[at]
-        of_inner = np.zeros(decoded.shares.size)
-        of_inner[at] = (shares - shift * n) * tau
-        reports = inner.group_reports(decoded.statistic)
-        single = inner.single_values(Decoded(decoded.statistic, of_inner, reports), at)
-        moments = single.second_moments / tau**2 + (2.0 * shares - shift * n) * shift
+        shares = decoded.shares[at]
+        moved = shift * int(decoded.reports.sum())
+        of_inner = np.empty(decoded.shares.size)
+        of_inner[at] = (shares - moved) * tau
+        in_groups = Decoded(statistic, of_inner, inner.group_reports(statistic))
         if constants is None:
+            single = inner.single_values(in_groups, at)
+            moments = single.second_moments
             constants = self._constants_of(at, single.least, single.largest)
+        else:
+            moments = inner.moments(in_groups, at)
+        moments /= tau**2
+        moments += (2.0 * shares - moved) * shift
         return SingleValues(moments, *constants[1:])
 
     @cached_property

@@ -284,16 +284,16 @@ class SubsetDecoder(LinearDecoder):
         return sums
 
     def second_moments(self, statistic: Statistic) -> Floats:
-        """Return `high^2 I_x + low^2 (N_j - I_x)`: the exact sums."""
-        return self._single_values(statistic, slice(None)).second_moments
+        decoded = Decoded(statistic, self.totals(statistic), self.group_reports(statistic))
+        return self.moments(decoded, slice(None))
+
+    def moments(self, decoded: Decoded, at: slice | Integers) -> Floats:
+        """Return `high^2 I_x + low^2 (N_j - I_x)`."""
+        in_block = decoded.reports[self._blocks.of_value[at]]
+        return self._tables.moments(self._kind(at), decoded.shares[at], in_block)
 
     def single_values(self, decoded: Decoded, at: slice | Integers) -> SingleValues:
-        return self._single_values(decoded.statistic, at)
-
-    def _single_values(self, statistic: Statistic, at: slice | Integers) -> SingleValues:
-        counts, reports = self._split(statistic)
-        in_block = reports[self._blocks.of_value[at]]
-        return self._tables.single_values(self._kind(at), counts[at], in_block)
+        return self._tables.single_values(self._kind(at), self.moments(decoded, at))
 
     def extremes(self) -> tuple[Floats, Floats]:
         """Return `low` and `high`; 0 and 1 for a value alone in its block."""
