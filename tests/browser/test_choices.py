@@ -152,6 +152,18 @@ async def test_a_collection_that_is_not_there_is_told(page: Page, url: str) -> N
     await expect(told).to_be_hidden()
 
 
+async def test_an_attribute_that_is_not_there_is_told(page: Page, url: str) -> None:
+    told = page.locator("#instead")
+    await open_view(page, url, "survey", "values", "&attribute=nope")
+    await expect(told).to_have_text("There is no attribute nope: showing answer.")
+    await page.select_option("#attribute", "home")
+    await expect(told).to_be_hidden()
+    await open_view(page, url, "named", "values", "&attribute=home")
+    await expect(told).to_have_text("There is no attribute home: showing named.")
+    await page.select_option("#collection", "survey")
+    await expect(told).to_be_hidden()
+
+
 async def test_windows_before_the_newest_200_are_reached_one_by_one(page: Page, url: str) -> None:
     await open_view(page, url, "line", "values", "&window=2026-11-21T10:05:00Z")
     await page.click("#older")

@@ -59,6 +59,22 @@ export async function windowsOf(name) {
 }
 
 /**
+ * What the address names that is not there, and what is shown in its place; empty if all is there.
+ *
+ * @param {Collection} collection
+ */
+function insteadOf(collection) {
+  const named = chosen("collection") || collection.name;
+  if (named !== collection.name) {
+    return `There is no collection ${named}: showing ${titleOf(collection)}.`;
+  }
+  const { attribute } = collection;
+  const wanted = chosen("attribute") || attribute;
+  if (wanted === attribute) return "";
+  return `There is no attribute ${wanted}: showing ${attribute ?? titleOf(collection)}.`;
+}
+
+/**
  * Offer the windows and periods, and return the one to show: an open one only if it is asked for, or
  * if none is final yet.
  *
@@ -83,16 +99,11 @@ export async function pickWindow(collection, windows) {
   }
   options.unshift(["", "newest final"], [LIVE, "live, still open"], ...periods);
   offer(select("window"), options, wanted);
-  const named = chosen("collection") || collection.name;
-  const gone =
-    wanted && !period && !asked
-      ? `The window of ${wanted} is not kept: showing the newest final one.`
-      : "";
+  const gone = wanted && !period && !asked;
   say(
     element("instead"),
-    named === collection.name
-      ? gone
-      : `There is no collection ${named}: showing ${titleOf(collection)}.`,
+    insteadOf(collection) ||
+      (gone ? `The window of ${wanted} is not kept: showing the newest final one.` : ""),
   );
   offerCompared(windows, shown);
   const [older, newer] = shown ? besides(windows, shown) : ["", ""];
