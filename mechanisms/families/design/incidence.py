@@ -91,8 +91,10 @@ class Signs:
 def _half(sums: NDArray[Number], every: NDArray[Number]) -> NDArray[Number]:
     """Replace differences of the two signs, in place, by the sums of sign +1."""
     sums += every
-    halve = np.true_divide if sums.dtype.kind == "f" else np.floor_divide
-    halve(sums, 2, out=sums)
+    if sums.dtype.kind == "f":
+        sums *= 0.5
+    else:
+        sums >>= 1
     return sums
 
 
