@@ -3,6 +3,7 @@
 Sylvester's matrix of order K (a power of two) is `H[r, y] = (-1)^popcount(r & y)`.
 """
 
+from functools import lru_cache
 from typing import Final, TypeVar
 
 import numpy as np
@@ -12,6 +13,8 @@ Number = TypeVar("Number", np.int64, np.float64)
 
 _STRETCH: Final = 1 << 14
 """Number of entries that are transformed within the processor's cache."""
+_FEW: Final = 1 << 12
+"""Up to this many products, a product with the matrix takes less time than passes."""
 
 
 def walsh_hadamard(vectors: NDArray[Number]) -> NDArray[Number]:
@@ -31,6 +34,9 @@ def walsh_hadamard(vectors: NDArray[Number]) -> NDArray[Number]:
     length = vectors.shape[-1]
     if length < 1 or length & (length - 1):
         raise ValueError(f"expected a power of two along the last axis, got {length}")
+    if vectors.size * length <= _FEW:
+        product: NDArray[Number] = vectors @ _matrix(length).astype(vectors.dtype)
+        return product
     out = np.array(vectors, order="C")
     near = min(length, _STRETCH)
     rows = out.reshape(-1, near)
@@ -53,6 +59,13 @@ def walsh_hadamard(vectors: NDArray[Number]) -> NDArray[Number]:
             _combine(low, high, spare[0, 0])
         reach *= 2
     return out
+
+
+@lru_cache(maxsize=16)
+def _matrix(length: int) -> NDArray[np.int64]:
+    """Return Sylvester's matrix."""
+    rows = np.arange(length)
+    return 2 * positive(rows[:, None], rows).astype(np.int64) - 1
 
 
 def _combine(low: NDArray[Number], high: NDArray[Number], spare: NDArray[Number]) -> None:

@@ -6,7 +6,7 @@ it: `h_w(y) = mean + step sum_(x supported by y) u_x`. This is without bias for 
 whole block is exact, and values have less noise than by the decoder of `DesignDecoder`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Final
 
@@ -151,13 +151,13 @@ class CentredDecoder(DesignDecoder):
         self._row: Indices = first[self._kind(slice(None))] + blocks.position
         by_block = np.argsort(blocks.of_value, kind="stable")
         ends = np.cumsum(blocks.sizes)
-        # Of each kind that is moved: its blocks' reports, and their values, block by block.
-        self._places = {}
+        # Each design that is moved, with its blocks, their reports, and their values.
+        self._moved: list[tuple[CentredDesign, Indices, Indices, Indices]] = []
         for kind in np.flatnonzero(self._is_moved).tolist():
-            here, size = kinds == kind, sizes[kind]
+            here, size = np.flatnonzero(kinds == kind), sizes[kind]
             reports = layout.starts[here][:, None] + np.arange(layout.designs[kind].order)
             values = by_block[ends[here][:, None] - size + np.arange(size)]
-            self._places[kind] = reports, values
+            self._moved.append((self._centred[kind], here, reports, values))
 
     @cached_property
     def _ends(self) -> Floats:
@@ -171,26 +171,21 @@ class CentredDecoder(DesignDecoder):
 
     def decode_each(self, weights: Floats) -> Floats:
         decoded: Floats = super().decode_each(weights)
-        for design, reports, values in self._each_moved():
+        for design, _, reports, values in self._moved:
             decoded[:, reports] += weights[:, values].sum(axis=2)[..., None] * design.moved
         return decoded
 
-    def _each_moved(self) -> Iterator[tuple[CentredDesign, Indices, Indices]]:
-        """Yield the designs that are moved, with the reports and the values of their blocks."""
-        for kind, places in self._places.items():
-            yield self._centred[kind], *places
-
     def _block_totals(self, statistic: Statistic) -> Floats:
         sums: Floats = super()._block_totals(statistic)
-        for kind, (reports, _) in self._places.items():
-            sums[self._layout.kinds == kind] += statistic[reports] @ self._centred[kind].moved
+        for design, blocks, reports, _ in self._moved:
+            sums[blocks] += statistic[reports] @ design.moved
         return sums
 
     def moments(self, decoded: Decoded, at: slice | Integers) -> Floats:
         moments: Floats = super().moments(decoded, at)
-        if self._is_moved[self._kind(at)].any():
+        if isinstance(at, slice) or self._is_moved[self._kind(at)].any():
             moved = np.zeros(self._row.size)
-            for design, reports, values in self._each_moved():
+            for design, _, reports, values in self._moved:
                 moved[values] = design.moved_moments(decoded.statistic[reports])
             moments += moved[at]
         return moments
@@ -220,6 +215,6 @@ class CentredDecoder(DesignDecoder):
 
     def output_mass(self, ones: Floats) -> Floats:
         plain = ones.copy()
-        for design, reports, values in self._each_moved():
+        for design, _, reports, values in self._moved:
             plain[reports] -= values.shape[1] * design.moved
         return super().output_mass(plain)

@@ -92,12 +92,12 @@ class DesignDecoder(DisclosedBlocks, MassDecoder):
     def totals(self, statistic: Statistic) -> Floats:
         """Return `(S_x - other N_j)/(own - other)`, S_x the exact number of supporting reports."""
         (supporting,) = self._sum(self._to_values, statistic[None])
-        starts, step = self._block_totals(statistic), self._tables.step[self._layout.kinds]
+        starts = self._block_totals(statistic)
         if self._layout.blocks.count == 1:
-            alike: Floats = step[0] * supporting[: self._place.size]
+            alike: Floats = self._tables.step[0] * supporting[: self._place.size]
             alike += starts[0]
             return alike
-        sums = np.empty(self._place.size)
+        step, sums = self._tables.step[self._layout.kinds], np.empty(self._place.size)
         for at in parts(sums.size):
             sums[at] = self._in_block(step, at) * supporting[self._slot(at)]
             sums[at] += self._in_block(starts, at)

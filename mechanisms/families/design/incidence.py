@@ -91,10 +91,8 @@ class Signs:
 def _half(sums: NDArray[Number], every: NDArray[Number]) -> NDArray[Number]:
     """Replace differences of the two signs, in place, by the sums of sign +1."""
     sums += every
-    if sums.dtype.kind == "f":
-        sums *= 0.5
-    else:
-        sums >>= 1
+    halve, by = (np.multiply, 0.5) if sums.dtype.kind == "f" else (np.right_shift, 1)
+    halve(sums, by, out=sums)
     return sums
 
 
