@@ -132,7 +132,8 @@ async def test_a_users_own_app_with_a_wrong_clock_leaves_too(
         assert ahead.terminate() == 0
         said = ahead.errors()
         assert two_hours("ahead of", said)
-        assert "Traceback" not in said
+        # Not so Faust, which may say that its recovery of tables was cut short.
+        assert "ldpstream/agents" not in said.partition("Traceback")[2]
     finally:
         ahead.kill()
     for head in await lab.heads():
