@@ -89,11 +89,13 @@ export function bar({ share, low, high }, scale, final, was) {
     parts.push(`--low: ${at(low)}%; --span: ${at(high) - at(low)}%`);
   }
   const before = was?.share ?? null;
+  let className = final ? "bar" : "bar open";
   if (was && before !== null && was.low !== null && was.high !== null) {
+    className += " compared";
     const [from, middle, to] = [was.low, before, was.high].map(at);
     parts.push(`--was-low: ${from}%; --was-at: ${middle}%; --was-high: ${to}%`);
   }
-  return { className: final ? "bar" : "bar open", style: parts.join("; ") };
+  return { className, style: parts.join("; ") };
 }
 
 /**

@@ -72,12 +72,22 @@ export function offer(list, options, wanted) {
 }
 
 /**
- * A readable number, with the exact one for machines and on hover.
+ * A readable number, with the exact one for machines and, by `tellExact`, on hover.
  *
  * @param {string} text
  * @param {number | null | undefined} exact
  */
 export function figure(text, exact) {
   if (exact === null || exact === undefined) return make("span", {}, text);
-  return make("data", { value: String(exact), title: String(exact) }, text);
+  return make("data", { value: String(exact) }, text);
+}
+
+/**
+ * Tell the exact number of a figure that is pointed at. Titles of all figures would have the style of
+ * each computed again whenever it changes.
+ *
+ * @param {PointerEvent} event
+ */
+export function tellExact({ target }) {
+  if (target instanceof HTMLDataElement) target.title = target.value;
 }

@@ -7,7 +7,7 @@ import { isOffered, methodFor } from "./bounds.js";
 import { cdfView } from "./views/cdf-view.js";
 import { adjust, choose, chosen } from "./choices.js";
 import { crossedView, startCrossed } from "./views/crossed-view.js";
-import { element, offer, say, select } from "./dom.js";
+import { element, offer, say, select, tellExact } from "./dom.js";
 import { loadCharts, restyleCharts } from "./charts/charts.js";
 import { drawFacts, forgetFacts } from "./facts.js";
 import { chooseZone, isLocal, titleOf } from "./format.js";
@@ -316,6 +316,7 @@ function start() {
   startKeys();
   startAge();
   addEventListener("hashchange", changed);
+  addEventListener("pointerover", tellExact);
   changed();
 }
 

@@ -19,10 +19,10 @@ const WIDTHS = {
   more: "",
 };
 const WIDTH = "5.2rem";
-const LONG = 250; // Rows: browsers leave out of captures what is not in sight.
+const LONG = 100; // Rows: browsers leave out of captures what is not in sight.
 
 /**
- * A readable number, with the exact one for machines and on hover.
+ * A readable number, with the exact one as in `figure`.
  *
  * @param {string} text
  * @param {number | null | undefined} exact
@@ -178,13 +178,14 @@ function fillCell(cell, child) {
     if (!cell.firstChild?.isEqualNode(made)) cell.replaceChildren(made);
   } else if ("style" in child) {
     const picture = partOf(cell, "div");
-    picture.className = child.className;
-    picture.ariaHidden = "true";
+    if (picture.className !== child.className) picture.className = child.className;
+    if (!picture.ariaHidden) picture.ariaHidden = "true";
     picture.style.cssText = child.style;
   } else {
     const exact = String(child.exact);
     const part = partOf(cell, "data");
-    if (part.value !== exact) part.value = part.title = exact;
+    if (part.value !== exact) part.value = exact;
+    if (part.title && part.title !== exact) part.title = exact;
     say(part, child.text);
   }
 }
