@@ -101,6 +101,20 @@ async def test_the_numbers_of_the_tooltip_are_those_of_the_api(page: Page, url: 
     await expect(tip).to_contain_text(f"open · {newest['n']:,} reports")
 
 
+async def test_the_exact_number_is_told_of_a_figure_that_is_pointed_at(
+    page: Page, url: str, pipeline: Pipeline
+) -> None:
+    await open_view(page, url, "smokers", "values")
+    figure = page.locator("#value-rows data").first
+    assert await figure.get_attribute("title") is None
+    await figure.hover()
+    exact = str(await figure.get_attribute("value"))
+    await expect(figure).to_have_attribute("title", exact)
+    report(pipeline.collections["smokers"], 7, 2000, seed=61)
+    await expect(figure).not_to_have_attribute("value", exact)
+    await expect(figure).to_have_attribute("title", str(await figure.get_attribute("value")))
+
+
 async def test_escape_ends_it_and_enter_opens_the_window(page: Page, url: str) -> None:
     await open_view(page, url, "modes", "time", "&window=")
     tip = page.locator("#tip")
