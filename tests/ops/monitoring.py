@@ -10,7 +10,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from ldpstream.agents.broker.embedded import start_guarded
 from tests import missing
 from tests.brokers import wait_until
 from tests.ports import free_ports
-from tests.processes import PATIENCE_SECONDS
+from tests.processes import PATIENCE_SECONDS, eventually
 
 FOLDER = Path(__file__).resolve().parents[2] / "docker" / "prometheus"
 RANGES = 60
@@ -85,6 +85,13 @@ def hurried(text: str, *, ranges: float, holds: float) -> str:
         return f"{found[1]}{round(int(found[2]) * _UNIT_MS[found[3]] / factor)}ms"
 
     return re.sub(r"(\[|for: )(\d+)(ms|s|m|h)(?=[\]\n])", shorter, text)
+
+
+async def until_alerts(server: Prometheus, expected: set[tuple[str, str]]) -> None:
+    """Wait until these alerts fire and no other but those in `SLOW`; fail with those that do."""
+    with suppress(AssertionError):
+        await eventually(lambda: server.alerts() == expected)
+    assert server.alerts() == expected
 
 
 @contextmanager

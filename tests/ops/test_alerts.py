@@ -19,7 +19,7 @@ from tests.broker.trouble.test_clocks import set_clock, shifted
 from tests.brokers import Broker
 from tests.configuring import collection
 from tests.lab import Lab
-from tests.ops.monitoring import prometheus, skip_without_prometheus
+from tests.ops.monitoring import prometheus, skip_without_prometheus, until_alerts
 from tests.processes import eventually
 
 pytestmark = pytest.mark.broker
@@ -84,14 +84,14 @@ async def test_deleted_records_and_a_wrong_clock_alert(running: Broker, tmp_path
                     ("LdpstreamFinalOverdue", "short"),
                     ("LdpstreamProblem", "short"),
                 }
-                await eventually(lambda: server.alerts() == before)
+                await until_alerts(server, before)
                 set_clock(clock, "-2h")
                 # The collection has a problem on that worker alone, and is ready on the other.
                 wrong = ("LdpstreamClockWrong", addresses[0])
                 problem = ("LdpstreamProblem", "trips")
-                await eventually(lambda: server.alerts() == before | {wrong, problem})
+                await until_alerts(server, before | {wrong, problem})
                 set_clock(clock, "+0")
-                await eventually(lambda: server.alerts() == before)
+                await until_alerts(server, before)
         finally:
             stop.set()
             await sending

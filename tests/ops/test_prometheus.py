@@ -15,7 +15,12 @@ import pytest
 
 from tests.brokers import broker
 from tests.lab import Lab
-from tests.ops.monitoring import Prometheus, prometheus, skip_without_prometheus
+from tests.ops.monitoring import (
+    Prometheus,
+    prometheus,
+    skip_without_prometheus,
+    until_alerts,
+)
 from tests.ops.queries import board_expressions, recorded
 from tests.pages import shown_alone
 from tests.processes import PATIENCE_SECONDS, eventually
@@ -165,7 +170,7 @@ async def test_alerts_fire_and_dashboards_answer(tmp_path: Path):
             sending = asyncio.create_task(send(lab, stop))
             try:
                 with prometheus(tmp_path, targets=targets, token=token, holds=HURRY) as server:
-                    await eventually(lambda: server.alerts() == EXPECTED)
+                    await until_alerts(server, EXPECTED)
                     await check_answers(server)
                     asked = shown_alone(
                         "docs/how-to/consume-estimates.md", "In Prometheus"

@@ -217,3 +217,12 @@ def test_estimates_do_not_depend_on_which_worker_exports_them():
     assert len(texts) > 6
     for text in texts:
         assert re.match(r"(max|count) by \((collection, )?query(, kind)?\) \(", text), text
+
+
+def test_what_a_gauge_was_for_a_while_does_not_depend_on_who_exported_it():
+    """The series of a worker ends as a partition moves, and goes on counting until then."""
+    texts = [text for _, text in EXPRESSIONS if "_over_time(" in text]
+    assert len(texts) >= 5
+    for text in texts:
+        assert metrics_in(text) & RECORDED, text
+        assert not re.search(r"_over_time\((?:[\d.]+, )?ldpstream_", text), text
