@@ -270,6 +270,19 @@ async def test_what_is_shown_is_saved_as_a_file(page: Page, url: str, tmp_path: 
     assert len(text.splitlines()) > len(await rows(page, "#value-rows"))
 
 
+async def test_a_file_that_is_refused_says_why(page: Page, url: str) -> None:
+    await open_view(page, url, "line", "values")
+    refusal = {"error": "start: expected a later time"}
+    await page.route("**/estimate*format=csv*", lambda r: r.fulfill(status=410, json=refusal))
+    await page.click("#save-csv")
+    said = page.locator("#not-saved")
+    await expect(said).to_have_text("Not saved: start: expected a later time")
+    await page.unroute("**/estimate*format=csv*")
+    async with page.expect_download():
+        await page.click("#save-csv")
+    await expect(said).to_be_empty()
+
+
 async def test_the_picture_has_all_charts_of_the_view(page: Page, url: str, tmp_path: Path) -> None:
     await open_view(page, url, "modes", "time")
     sizes = await page.locator("#time-charts canvas").evaluate_all(

@@ -1,6 +1,7 @@
 """What a page shows when answers do not come, and that it goes on once they do."""
 
 import asyncio
+from collections import Counter
 
 import pytest
 from playwright.async_api import Page, Route, expect
@@ -39,6 +40,23 @@ async def test_a_stream_that_has_fallen_silent_is_taken_up_again(
         await expect(page.locator("#live")).to_have_text("Polling")
         await page.clock.fast_forward(2_000)
     await expect(page.locator("#live")).to_have_text("Live")
+
+
+async def test_every_answer_is_read_to_its_end(page: Page, url: str) -> None:
+    """A browser keeps one that nobody reads, which in a page of every day are thousands."""
+    begun, ended = Counter[str](), Counter[str]()
+    page.on("request", lambda request: begun.update([request.url]))
+    page.on("requestfinished", lambda request: ended.update([request.url]))
+    page.on("requestfailed", lambda request: ended.update([request.url]))
+    await page.clock.install()
+    await open_view(page, url, "modes", "values")
+    for _ in range(3):
+        async with page.expect_request_finished(lambda request: "/healthz" in request.url):
+            await page.clock.run_for(5_000)
+    await expect(page.locator("#live")).to_have_text("Live")
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while set(begun - ended) != {f"{url}/api/collections/modes/events"}:
+            await page.wait_for_timeout(20)
 
 
 async def test_a_worker_that_never_answers_is_not_waited_for(page: Page, url: str) -> None:

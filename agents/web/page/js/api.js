@@ -25,9 +25,9 @@ export function keepToken(given) {
   sessionStorage.setItem(TOKEN_KEY, given);
 }
 
-/** @param {string} withToken @returns {Record<string, string>} */
-export function headersFor(withToken) {
-  return withToken ? { Authorization: `Bearer ${withToken}` } : {};
+/** @returns {Record<string, string>} The headers of a request, with the token if there is one. */
+export function authorized() {
+  return token() ? { Authorization: `Bearer ${token()}` } : {};
 }
 
 // Integers of 16 digits or more that are whole values, and all tokens to tell them from parts of others.
@@ -50,6 +50,10 @@ export function parseExactly(text) {
     return {};
   }
 }
+
+/** @param {unknown} failure @returns {string} Why there is no answer, in the worker's words if it has any. */
+export const refusalOf = (failure) =>
+  failure instanceof AnswerError ? failure.message : "the worker does not answer";
 
 /** @param {Response} answer @returns {Promise<any>} */
 async function read(answer) {
@@ -92,12 +96,11 @@ let askedPaths = {};
 export async function ask(path) {
   const [, what] = /\/(estimate|change)\?/.exec(path) ?? [];
   if (what) askedPaths[what] ||= path;
-  const headers = headersFor(token());
   const stop = new AbortController();
   const timer = setTimeout(() => stop.abort(), PATIENCE_MS);
   try {
     // Revalidated by its ETag, so the worker does not compute an unchanged answer again.
-    const answer = await fetch(path, { cache: "no-cache", headers, signal: stop.signal });
+    const answer = await fetch(path, { cache: "no-cache", headers: authorized(), signal: stop.signal });
     noteDate(answer);
     const body = await read(answer);
     moveWithin(body);
@@ -105,6 +108,12 @@ export async function ask(path) {
   } finally {
     clearTimeout(timer);
   }
+}
+
+/** @param {string} path @returns {Promise<Blob>} The answer as it comes. */
+export async function download(path) {
+  const answer = await fetch(path, { headers: authorized() });
+  return answer.ok ? answer.blob() : read(answer);
 }
 
 /**

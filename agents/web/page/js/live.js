@@ -1,7 +1,7 @@
 // When to refresh: at each server-sent event, and periodically in any case.
 // `fetch` reads the stream, because an EventSource cannot carry a token.
 
-import { collectionPath, headersFor, token } from "./api.js";
+import { authorized, collectionPath } from "./api.js";
 
 const POLL_MS = 2000;
 const IDLE_POLL_MS = 15000;
@@ -96,14 +96,17 @@ function untilShown(signal) {
  * @param {() => void} changed
  */
 async function readEvents(name, signal, opened, changed) {
-  const headers = { Accept: "text/event-stream", ...headersFor(token()) };
+  const headers = { Accept: "text/event-stream", ...authorized() };
   const answer = await fetch(`${collectionPath(name)}/events`, {
     headers,
     signal,
     cache: "no-store",
   });
   const stream = answer.headers.get("Content-Type")?.startsWith("text/event-stream");
-  if (!answer.ok || !stream || !answer.body) return;
+  if (!answer.ok || !stream || !answer.body) {
+    await answer.body?.cancel();
+    return;
+  }
   opened();
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";

@@ -30,7 +30,9 @@ async function probe() {
   const stop = new AbortController();
   const timer = setTimeout(() => stop.abort(), PATIENCE_MS);
   try {
-    await fetch("healthz", { cache: "no-store", signal: stop.signal });
+    const answer = await fetch("healthz", { cache: "no-store", signal: stop.signal });
+    // The browser keeps an answer that nobody reads for as long as the page is open.
+    await answer.text();
   } catch {
     noteAnswer(false);
   } finally {

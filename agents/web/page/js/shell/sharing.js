@@ -1,6 +1,6 @@
 // What is shown, to hand on: its address, the document as CSV or JSON, the picture as PNG.
 
-import { askedFirst, headersFor, token } from "../api.js";
+import { askedFirst, download, refusalOf, token } from "../api.js";
 import { addressOf } from "../choices.js";
 import { element, say } from "../dom.js";
 import { periodName } from "../periods.js";
@@ -96,6 +96,7 @@ function fileName() {
 
 /** @param {"csv" | "json"} format @param {"estimate" | "change"} [what] */
 async function saveDocument(format, what = "estimate") {
+  say(element("not-saved"), "");
   if (what === "estimate" && here.view === "time") {
     const lines = shownLines();
     const text = format === "csv" ? csvOf(lines) : JSON.stringify(lines, null, 1);
@@ -103,10 +104,12 @@ async function saveDocument(format, what = "estimate") {
     save(new Blob([text], { type }), `${fileName()}-lines.${format}`);
     return;
   }
-  const path = `${askedFirst(what)}&format=${format}`;
-  const answer = await fetch(path, { headers: headersFor(token()) });
   const name = what === "change" ? `${fileName()}-change` : fileName();
-  if (answer.ok) save(await answer.blob(), `${name}.${format}`);
+  try {
+    save(await download(`${askedFirst(what)}&format=${format}`), `${name}.${format}`);
+  } catch (failure) {
+    say(element("not-saved"), `Not saved: ${refusalOf(failure)}`);
+  }
 }
 
 /** @returns {HTMLCanvasElement[]} The pictures of the current view. */
@@ -178,6 +181,7 @@ export function startSharing() {
 export function forgetSharing() {
   here = {};
   element("downloads").hidden = element("commands").hidden = true;
+  say(element("not-saved"), "");
 }
 
 /** @param {Shown} shown @param {string} view */

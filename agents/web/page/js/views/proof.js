@@ -1,6 +1,6 @@
 // The certificate of a collection's policy, which a worker proves once; nothing is claimed before.
 
-import { AnswerError, ask, collectionPath } from "../api.js";
+import { ask, collectionPath, refusalOf } from "../api.js";
 import { element, fillPairs, make, say } from "../dom.js";
 import { countText, tickText } from "../format.js";
 import { save } from "../shell/sharing.js";
@@ -54,8 +54,7 @@ async function prove({ name, fingerprint }) {
   try {
     return { certificate: await ask(path), at: Date.now() };
   } catch (failure) {
-    const said = failure instanceof AnswerError ? failure.message : "the worker does not answer";
-    return { refused: said, at: Date.now() };
+    return { refused: refusalOf(failure), at: Date.now() };
   }
 }
 
