@@ -5,11 +5,13 @@
 A worker's HTTP application serves collections of every kind on loopback. First paint is measured
 with a fresh profile, from the start of the navigation; long tasks are those that the browser
 reports (`PerformanceObserver`, from 50 ms on) while new reports arrive on two pages that stay open:
-a table of 200 rows and a map of 43,750 places. The home page is loaded with ten collections of a
-week of five-minute windows, which take some minutes to count, and a minute after the worker has
-begun to serve them; its processor time is that of the worker, with this script, and of all
-processes of the browser. An empty page with ten rows in its place tells what of it is the browser's
-own. Exits 1 beyond the limits: 1 s for each of them, and 100 ms.
+a table of 200 rows and a map of 43,750 places. The heaps of these two are measured meanwhile, each
+time after all garbage has been collected: what they hold must not grow with the updates. The home
+page is loaded with ten collections of a week of five-minute windows, which take some minutes to
+count, and a minute after the worker has begun to serve them; its processor time is that of the
+worker, with this script, and of all processes of the browser. An empty page with ten rows in its
+place tells what of it is the browser's own. Exits 1 beyond the limits: 1 s for each of them, 100
+ms, and 5% between the median heap of the second third of the time and that of the last.
 """
 
 import argparse
@@ -18,7 +20,7 @@ import statistics
 import sys
 import time
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Self
 
 import numpy as np
 from playwright.async_api import Browser, CDPSession, Route, expect
@@ -41,6 +43,7 @@ from ldpstream.agents.web import serve
 PAINT_LIMIT_MS: Final = 1000.0
 TASK_LIMIT_MS: Final = 100.0
 HOME_SECONDS: Final = 1.0
+HEAP_GROWTH_LIMIT: Final = 1.05
 PATIENCE_MS: Final = 120_000.0
 WEEK_WINDOWS: Final = 2016
 _COMPUTED_SECONDS: Final = 60.0
@@ -49,6 +52,7 @@ _EMPTY: Final = (
     "<!doctype html><title>Empty</title><section id=overview-rows><table><tbody>"
     f"{'<tr><td>row' * 10}</table></section>"
 )
+_HEAP_LOOKS: Final = 30
 _WINDOW_MS: Final = 5 * MINUTE_MS
 _TOGETHER: Final = 16
 """Windows that are closed at once: as many as are published at once."""
@@ -81,6 +85,23 @@ async def first_paints(browser: Browser, url: str) -> list[float]:
 
 
 @dataclass(frozen=True)
+class Heap:
+    """What a page holds after all garbage has been collected."""
+
+    used_bytes: int
+    nodes: int
+    listeners: int
+
+    @classmethod
+    async def of(cls, session: CDPSession) -> Self:
+        """Collect the garbage of a page, and measure it."""
+        await session.send("HeapProfiler.collectGarbage")
+        used = await session.send("Runtime.getHeapUsage")
+        found = await session.send("Memory.getDOMCounters")
+        return cls(int(used["usedSize"]), found["nodes"], found["jsEventListeners"])
+
+
+@dataclass(frozen=True)
 class Watched:
     """The measurements of a page that stayed open."""
 
@@ -88,11 +109,23 @@ class Watched:
     tasks_ms: list[float]
     busy_ms: list[float]
     """Processor time of the renderer's main thread per update."""
+    heaps: list[Heap]
+    """At equal intervals."""
 
     @property
     def updates(self) -> int:
         """How often new reports arrived and were shown."""
         return len(self.busy_ms)
+
+    @property
+    def heap_growth(self) -> float:
+        """The median heap of the last third of the time, divided by that of the second."""
+        third = len(self.heaps) // 3
+        second, last = (
+            statistics.median(heap.used_bytes for heap in heaps)
+            for heaps in (self.heaps[third : 2 * third], self.heaps[2 * third :])
+        )
+        return last / second
 
 
 ROUTES: Final = {
@@ -112,14 +145,17 @@ async def watch(
     """Keep a view of a collection open while reports arrive, one update after the other."""
     name, rng = served.config.name, np.random.default_rng(5)
     busy_ms: list[float] = []
+    heaps: list[Heap] = []
     page = await browser.new_page()
     page.set_default_timeout(PATIENCE_MS)
     await open_view(page, url, name, view, more)
     await page.evaluate(_WATCH)
     session = await page.context.new_cdp_session(page)
     await session.send("Performance.enable", {"timeDomain": "threadTicks"})
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
+    begun = time.monotonic()
+    while (spent := time.monotonic() - begun) < seconds:
+        if spent * _HEAP_LOOKS >= seconds * len(heaps):
+            heaps.append(await Heap.of(session))
         before = await page.locator("#n").inner_text()
         begun_ms = await _main_thread_ms(session)
         labels = MAKE[name](rng, 2000) if name in MAKE else _routes(rng, 2000)
@@ -135,7 +171,7 @@ async def watch(
     assert len(await page.evaluate("window.tasks")) > len(tasks)
     assert await _main_thread_ms(session) > begun_ms
     await page.close()
-    return Watched(f"{name}, {view}", tasks, busy_ms)
+    return Watched(f"{name}, {view}", tasks, busy_ms, heaps)
 
 
 async def _main_thread_ms(session: CDPSession) -> float:
@@ -223,7 +259,7 @@ async def run(path: str, seconds: float) -> int:
         version = browser.version
     async with serve(show_week(), port=0) as url, start_chromium(path) as browser:
         await asyncio.sleep(_COMPUTED_SECONDS)
-        empty, first, again = [
+        empty, first_home, again = [
             await home_seconds(browser, url, empty=empty) for empty in (True, False, False)
         ]
     slowest = max(paints)
@@ -237,7 +273,7 @@ async def run(path: str, seconds: float) -> int:
         f"{slowest:.0f} ms",
         f"{PAINT_LIMIT_MS:.0f} ms",
     )
-    homes = {"home, first load": first, "home, second load": again, "empty page": empty}
+    homes = {"home, first load": first_home, "home, second load": again, "empty page": empty}
     for name, (worker, shown) in homes.items():
         table.add_row(
             f"{name}, ten weeks: worker {worker:.2f} s, browser {shown:.2f} s",
@@ -260,9 +296,19 @@ async def run(path: str, seconds: float) -> int:
             f"{max(one.busy_ms):.0f} ms",
             "",
         )
+        first, last = one.heaps[0], one.heaps[-1]
+        table.add_row(
+            f"its heap: {first.used_bytes / 1e6:.2f} to {last.used_bytes / 1e6:.2f} MB, "
+            f"{first.nodes:,} to {last.nodes:,} nodes, {first.listeners} to {last.listeners} "
+            "listeners; last third of the time by the second",
+            f"{statistics.median(heap.used_bytes for heap in one.heaps) / 1e6:.2f} MB",
+            f"{one.heap_growth:.3f}",
+            f"{HEAP_GROWTH_LIMIT}",
+        )
     Console().print(table)
-    too_long = sum(first) > HOME_SECONDS or longest > TASK_LIMIT_MS
-    return int(slowest >= PAINT_LIMIT_MS or too_long)
+    grown = any(one.heap_growth > HEAP_GROWTH_LIMIT for one in watched)
+    too_long = sum(first_home) > HOME_SECONDS or longest > TASK_LIMIT_MS
+    return int(slowest >= PAINT_LIMIT_MS or too_long or grown)
 
 
 def main() -> None:
