@@ -29,6 +29,7 @@ from rich.table import Table
 from tests.browser.chromium import find_chromium, start_chromium
 from tests.browser.looking import open_view
 from tests.browser.showing import MAKE, PLACES, TABLES, report, show_collections
+from tests.seeded import SeededEntropy
 from tests.stream.serving import (
     MINUTE_MS,
     START_MS,
@@ -160,7 +161,11 @@ async def watch(
         begun_ms = await _main_thread_ms(session)
         labels = MAKE[name](rng, 2000) if name in MAKE else _routes(rng, 2000)
         times_ms = [START_MS + 7 * MINUTE_MS] * len(labels)
-        await asyncio.to_thread(served.report, 0, labels, times_ms=times_ms, seed=len(busy_ms))
+        entropy = SeededEntropy(len(busy_ms))
+        frame = await asyncio.to_thread(
+            served.config.spec.frame, labels, times_ms=times_ms, entropy=entropy
+        )
+        served.deliver(0, frame, now_ms=times_ms[0])
         await expect(page.locator("#n")).not_to_have_text(before, timeout=PATIENCE_MS)
         busy_ms.append(await _main_thread_ms(session) - begun_ms)
     tasks: list[float] = await page.evaluate("window.tasks")

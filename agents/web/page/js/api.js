@@ -100,7 +100,11 @@ export async function ask(path) {
   const timer = setTimeout(() => stop.abort(), PATIENCE_MS);
   try {
     // Revalidated by its ETag, so the worker does not compute an unchanged answer again.
-    const answer = await fetch(path, { cache: "no-cache", headers: authorized(), signal: stop.signal });
+    const answer = await fetch(path, {
+      cache: "no-cache",
+      headers: authorized(),
+      signal: stop.signal,
+    });
     noteDate(answer);
     const body = await read(answer);
     moveWithin(body);
