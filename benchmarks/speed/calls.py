@@ -73,9 +73,8 @@ def _tables() -> Iterator[tuple[str, Mapping[str, Any]]]:
             "randomized-response",
             "block-hadamard",
             "projective-geometry",
-            "subset-selection",
             "tree",
-            *(("l1-geometric", "l1-bits") if size <= 1_024 else ()),
+            *(("subset-selection", "l1-geometric", "l1-bits") if size <= 1_024 else ()),
         ):
             yield f"{mechanism} {size:,}", {"mechanism": mechanism, **plain}
         if size <= 1_024:
