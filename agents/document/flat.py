@@ -136,15 +136,12 @@ def _rows(document: EstimateDocument) -> Iterator[tuple[list[Cell], Cell]]:
         document.confidence,
         document.method,
         document.simultaneous,
-        document.projection,
     ]
-    empty = True
-    for entry, bound in _entries(document):
-        empty = False
+    nothing: list[Cell] = ["none", *[None] * (len(HEADER) - 19)]
+    for entry, bound in list(_entries(document)) or [(nothing, None)]:
         # Areas are made of unprojected shares, whatever is done to those of values.
-        yield [*(head if entry[0] != "area" else [*head[:-1], "none"]), *entry], bound
-    if empty:
-        yield [*head, "none", *[None] * (len(HEADER) - 19)], None
+        projection = "none" if entry[0] == "area" else document.projection
+        yield [*head, projection, *entry], bound
 
 
 def _entries(document: EstimateDocument) -> Iterator[tuple[list[Cell], Cell]]:

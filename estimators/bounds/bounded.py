@@ -29,7 +29,7 @@ from ldpstream.estimators.bounds.methods import bernstein_in_range, named_bounds
 from ldpstream.estimators.bounds.options import UNCUT, Estimand, Options
 from ldpstream.estimators.bounds.sampled import grown, of_devices, resampled_error, shrunk
 from ldpstream.estimators.bounds.two_valued import Rule, quantile, tossed_rules
-from ldpstream.estimators.bounds.types import Estimate, Forms, Pair, Sums
+from ldpstream.estimators.bounds.types import Estimate, Forms, Pair, Sums, repeat_form
 from ldpstream.mechanisms.base.arrays import Bools, Floats
 
 _ROUNDING: Final = 1e-14
@@ -49,7 +49,7 @@ def bound(sums: Sums, n: int, options: Options) -> Estimate:
     reports, requested = n, options
     if n == 0:
         value = se = influence = low = high = lowest = highest = np.full(sums.total.size, np.nan)
-        form = np.full(value.shape, "", dtype=np.object_)
+        form = repeat_form("", value.shape)
     else:
         # 1. Count devices in place of reports that share their noise.
         if options.sampling.noise > 1.0:
@@ -161,7 +161,7 @@ def choose_bounds(sums: Sums, n: int, options: Options, se: Floats) -> tuple[Flo
         low, high, form = _fill(_many_valued_rule(sums, n, level, options, ~two), *rules)
     else:
         low, high = named_bounds(sums, n, se, level, options)
-        form = np.full(value.shape, options.method, dtype=np.object_)
+        form = repeat_form(options.method, value.shape)
     # Among respondents, a query whose worst noise is 0 is known exactly and needs no bound: a block
     # of one value, a whole block, a block that nobody reported.
     error = sums.spread if options.estimand == "population" else sums.noise.ceiling
@@ -186,7 +186,9 @@ def cut_bounds(sums: Sums, n: int, ends: Pair, options: Options) -> Pair:
         bottom, top = sums.limits.fewest / n, sums.limits.most / n
     # What is known exactly is not moved by the rounding of its range.
     known = ends[0] == ends[1]
-    low, high = (np.where(known, end, np.clip(end, bottom, top)) for end in ends)
+    low, high = (np.clip(end, bottom, top) for end in ends)
+    if known.any():
+        low, high = np.where(known, ends, (low, high))
     # Bounds that are not cut share one array.
     return (
         ends[0] if np.array_equal(low, ends[0]) else low,
@@ -214,9 +216,9 @@ def _fill(*rules: Rule) -> tuple[Floats, Floats, Forms]:
                 np.reshape(end, shape) if end.size == places.size else end for end in ends(places)
             )
             low, high = (np.full(shape, end) for end in every)
-            return low, high, np.full(shape, form, dtype=np.object_)
+            return low, high, repeat_form(form, shape)
     low, high = np.full(shape, np.nan), np.full(shape, np.nan)
-    forms = np.full(shape, "", dtype=np.object_)
+    forms = repeat_form("", shape)
     for places, form, ends in rules:
         if not places.any():
             continue

@@ -236,6 +236,13 @@ class Distinct:
         return cls(np.concatenate((values, others)), every)
 
 
+def repeat_form(form: str, shape: tuple[int, ...]) -> Forms:
+    """Return an array of this form alone; `np.full` would make a text for each entry."""
+    forms = np.empty(shape, dtype=np.object_)
+    forms.fill(form)
+    return forms
+
+
 def distinct_columns(rows: Floats) -> tuple[Integers, Integers]:
     """Return where each different column of `(m, q)` stands, and which of them each column equals.
 

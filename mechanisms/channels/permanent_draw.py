@@ -101,13 +101,15 @@ def shared_part(
     return float(share * (1 - permanent) / (1 - single) if alone else share)
 
 
-def epochs_touched(windows: int, epoch: int) -> int:
-    """Return the most epochs of `epoch` windows that any `windows` >= 1 consecutive ones touch.
+def most_periods(length: int, period: int) -> int:
+    """Return the most periods that a time of `length` >= 1 touches, wherever it begins.
 
-    >>> [epochs_touched(windows, 24) for windows in (1, 2, 25, 26, 365)]
+    Both are whole numbers of one unit: of windows for epochs, of milliseconds for windows.
+
+    >>> [most_periods(windows, 24) for windows in (1, 2, 25, 26, 365)]
     [1, 2, 2, 3, 17]
     """
-    return 1 + -(-(windows - 1) // epoch)
+    return 1 + -(-(length - 1) // period)
 
 
 def split_windows(windows: int, epoch: int, first: int) -> dict[int, int]:

@@ -77,7 +77,12 @@ class Terms:
                 f"horizon_ms: expected milliseconds from 1 to {_LONGEST_MS:,}, got {horizon_ms:,}"
             )
         for spec, window_ms in self.specs.values():
-            if not _is_length(window_ms) or (horizon_ms or 0) % window_ms:
+            if not _is_length(window_ms):
+                raise LedgerError(
+                    f"{spec.name}: expected windows of 1 to {_LONGEST_MS:,} ms, "
+                    f"got {window_ms:,} ms"
+                )
+            if (horizon_ms or 0) % window_ms:
                 raise LedgerError(
                     f"{spec.name}: expected windows that divide the horizon of {horizon_ms} ms, "
                     f"got {window_ms} ms"

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.checks import check_keys, describe, is_whole
 from ldpstream.mechanisms.base.errors import SpecError, within
-from ldpstream.mechanisms.channels.permanent_draw import MOST_COUNTED, epochs_touched, split_windows
+from ldpstream.mechanisms.channels.permanent_draw import MOST_COUNTED, most_periods, split_windows
 from ldpstream.mechanisms.exact.dyadic import log_bounds
 from ldpstream.mechanisms.exact.entropy import Entropy
 from ldpstream.mechanisms.interface.chain import Chain
@@ -131,7 +131,7 @@ class Hold:
 
     def epochs(self, windows: int) -> int:
         """Return the most epochs that any `windows` >= 1 consecutive windows overlap."""
-        return epochs_touched(windows, self.windows)
+        return most_periods(windows, self.windows)
 
     def disclosed(self) -> str:
         """Return what links the reports of an epoch to each other."""

@@ -25,7 +25,7 @@ from ldpstream.agents.config.privacy.statement import (
 )
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.base.times import format_duration
-from ldpstream.mechanisms.channels.permanent_draw import epochs_touched
+from ldpstream.mechanisms.channels.permanent_draw import most_periods
 from ldpstream.mechanisms.ledger.spent import Spent
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
@@ -64,7 +64,7 @@ class SpreadConfig:
     def sentence(self, spec: CollectionSpec) -> str:
         """Return what a device loses over time."""
         period = self.budget(spec)
-        windows = epochs_touched(YEAR_MS, self.horizon_ms // self.windows)
+        windows = most_periods(YEAR_MS, self.horizon_ms // self.windows)
         year = self.most(windows) * spec.mechanism.policy.largest_loss()
         each = format_duration(self.horizon_ms)
         several = f"{self.reports:,} of the {self.windows:,} windows"
@@ -90,7 +90,7 @@ def limit_of(spec: CollectionSpec, spread: SpreadConfig | None) -> Limit | None:
 def charges(spec: CollectionSpec, spread: SpreadConfig | None, windows: int) -> int:
     """Return the most reports (with hold: draws) that any `windows` consecutive windows cost."""
     if spec.words is not None:
-        return epochs_touched(windows, spec.words.rounds)
+        return most_periods(windows, spec.words.rounds)
     if spec.hold is not None:
         return spec.hold.epochs(windows)
     return windows if spread is None else spread.most(windows)
@@ -120,7 +120,7 @@ def _times(
     spec: CollectionSpec, spread: SpreadConfig | None, window_ms: int
 ) -> Iterator[tuple[str, int]]:
     """Yield the times in words, and the most charges of each, wherever they begin."""
-    year = epochs_touched(YEAR_MS, window_ms)
+    year = most_periods(YEAR_MS, window_ms)
     if spec.words is not None:
         yield f"a run of {spec.words.rounds:,} rounds", 1
     elif spec.hold is not None:
@@ -133,7 +133,7 @@ def _times(
     else:
         short = next(((name, ms) for name, ms in _SPANS if ms > window_ms), None)
         if short is not None:
-            several = epochs_touched(short[1], window_ms)
+            several = most_periods(short[1], window_ms)
             yield f"{short[0]}: {_windows(several)}", several
     yield f"any 365 days: {_windows(year)}", charges(spec, spread, year)
 

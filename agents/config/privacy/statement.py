@@ -16,7 +16,7 @@ from ldpstream.agents.config.privacy.policies import epsilon_text, policy_senten
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.times import format_duration
 from ldpstream.mechanisms.channels.amplified import Amplified, amplified
-from ldpstream.mechanisms.channels.permanent_draw import epochs_touched
+from ldpstream.mechanisms.channels.permanent_draw import most_periods
 from ldpstream.mechanisms.domains.atoms import Atoms
 from ldpstream.mechanisms.domains.words import Words
 from ldpstream.mechanisms.exact.dyadic import float_above
@@ -173,7 +173,7 @@ def hold_sentence(spec: CollectionSpec, hold: Hold, window_ms: int) -> str:
     """Return what devices lose over time whose reports follow from one draw per epoch."""
     loss = spec.charged.largest_loss()
     each = format_duration(hold.windows * window_ms)
-    windows = epochs_touched(YEAR_MS, window_ms)
+    windows = most_periods(YEAR_MS, window_ms)
     epochs = hold.epochs(windows)
     sent = "sends it again" if hold.chain is None else "sends reports drawn from it alone"
     return (

@@ -20,7 +20,7 @@ from ldpstream.agents.config.privacy.statement import (
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.base.times import format_duration
-from ldpstream.mechanisms.channels.permanent_draw import epochs_touched
+from ldpstream.mechanisms.channels.permanent_draw import most_periods
 from ldpstream.mechanisms.exact.dyadic import exp_bounds
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def year_in_words(collection: "CollectionConfig", *, passed: bool) -> Json:
     `passed` says whether the mechanism keeps its policy: if not, nothing is claimed of a year.
     """
     spec, each = collection.spec, format_duration(collection.window.pane_ms)
-    windows = epochs_touched(YEAR_MS, collection.window.pane_ms)
+    windows = most_periods(YEAR_MS, collection.window.pane_ms)
     reports = charges(spec, collection.spread, windows)
     report: Fraction | None = None
     year: Fraction | None = None

@@ -180,19 +180,11 @@ class SupportTables:
             other_noise=table(lambda s: s.other_noise),
         )
 
-    def totals(self, kinds: Integers, supporting: Statistic, in_block: Statistic) -> Floats:
-        """Return `step S + low N` of values of these kinds, float64 `(q,)`.
-
-        S, `supporting`, is the number of reports that support a value; N, `in_block`, is that of
-        its block: int64 `(q,)` each.
-        """
-        sums: Floats = self.step[kinds] * supporting + self.low[kinds] * in_block
-        return sums
-
     def moments(self, kinds: Integers, sums: Floats, in_block: Statistic) -> Floats:
-        """Return `high^2 S + low^2 (N - S)`, which is `(high + low) sum - high low N`.
+        """Return `high^2 S + low^2 (N - S)` of values of these kinds, float64 `(q,)`.
 
-        `sums` are the `totals` of the values, float64 `(q,)`.
+        S is the number of reports that support a value; N, `in_block`, int64 `(q,)`, is that of its
+        block. It is computed as `(high + low) sum - high low N` from `sums`, `step S + low N`.
         """
         moments: Floats = (self.high + self.low)[kinds] * sums
         moments -= (self.high * self.low)[kinds] * in_block

@@ -276,11 +276,11 @@ class SubsetDecoder(LinearDecoder):
 
     def totals(self, statistic: Statistic) -> Floats:
         """Return `step I_x + low N_j`, I_x being the number of reports that hold x."""
-        counts, reports = self._split(statistic)
+        (counts, reports), tables = self._split(statistic), self._tables
         sums = np.empty(counts.size)
         for at in parts(counts.size):
-            in_block = reports[self._blocks.of_value[at]]
-            sums[at] = self._tables.totals(self._kind(at), counts[at], in_block)
+            kinds, in_block = self._kind(at), reports[self._blocks.of_value[at]]
+            sums[at] = tables.step[kinds] * counts[at] + tables.low[kinds] * in_block
         return sums
 
     def second_moments(self, statistic: Statistic) -> Floats:

@@ -242,11 +242,12 @@ class HierarchyDecoder:
     def _zeros(self, b: int) -> Pyramid:
         return {depths: np.zeros((b, *(1 << depth for depth in depths))) for depths in self._every}
 
-    def second_moments(self, counts: Statistic) -> Floats:
+    def second_moments(self, counts: Statistic, totals: Floats) -> Floats:
         """Return `sum_y N[y] h_x(y)^2` of every value, counts `(b, order)` -> `(b, m)`.
 
-        For large trees this is approximate: reports count as uniform in their level, except those
-        of x and its siblings below one parent, which count with the most noise that they may have.
+        `totals` are those of the counts, `(b, m)`. For large trees this is approximate: reports
+        count as uniform in their level, except those of x and its siblings below one parent, which
+        count with the most noise that they may have.
         """
         of = self.singles
         # einsum adds in one fixed order; a dot product would depend on the BLAS in use.
@@ -255,7 +256,7 @@ class HierarchyDecoder:
             return listed
         levels = np.stack([counts[:, lv.reports].sum(axis=1) for lv in self._levels], axis=1)
         uniform = np.einsum("bo,ro->br", levels, of.squares)
-        near = self.totals(counts).reshape(-1, *self._tree.extents)
+        near = totals.reshape(-1, *self._tree.extents)
         for axis, extent in enumerate(self._tree.extents, start=1):
             pairs = np.add.reduceat(near, np.arange(0, extent, 2), axis=axis)
             near = np.repeat(pairs, 2, axis=axis).take(np.arange(extent), axis=axis)

@@ -17,7 +17,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.mechanisms.base.arrays import Floats, Indices
+from ldpstream.mechanisms.base.arrays import Floats, Indices, Integers
 from ldpstream.mechanisms.base.errors import SpecError, within
 from ldpstream.mechanisms.base.lazy import locked_cached_property
 from ldpstream.mechanisms.domains.blocks import Blocks
@@ -30,7 +30,7 @@ from ldpstream.mechanisms.families.tree.hierarchy import Hierarchy, HierarchyLev
 from ldpstream.mechanisms.families.tree.hierarchy_decoder import HierarchyDecoder, Singles
 from ldpstream.mechanisms.families.tree.workload import Workload, height, read_workload
 from ldpstream.mechanisms.interface.chain import BlockChain, read_larger
-from ldpstream.mechanisms.interface.decoder import Statistic
+from ldpstream.mechanisms.interface.decoder import Decoded, Statistic
 from ldpstream.mechanisms.interface.mechanism import Json, Reports
 from ldpstream.mechanisms.interface.settings import Settings
 
@@ -88,11 +88,22 @@ class TreeDecoder(DisclosedBlocks):
             yield decoder, values, layout.starts[of_kind][:, None] + np.arange(tree.order)
 
     def totals(self, statistic: Statistic) -> Floats:
-        return self._of_values(lambda decoder, reports: decoder.totals(statistic[reports]))
+        out = np.empty(self._layout.blocks.size)
+        for decoder, values, reports in self._batches():
+            out[values] = decoder.totals(statistic[reports])
+        return out
 
     def second_moments(self, statistic: Statistic) -> Floats:
         """Return the sums of the squares, approximately for trees of some 1,500 values or more."""
-        return self._of_values(lambda decoder, reports: decoder.second_moments(statistic[reports]))
+        decoded = Decoded(statistic, self.totals(statistic), self.group_reports(statistic))
+        return self.moments(decoded, slice(None))
+
+    def moments(self, decoded: Decoded, at: slice | Integers) -> Floats:
+        out = np.empty(self._layout.blocks.size)
+        for decoder, values, reports in self._batches():
+            counts, totals = decoded.statistic[reports], decoded.shares[values]
+            out[values] = decoder.second_moments(counts, totals)
+        return out[at]
 
     def expect(self, function: Floats) -> Floats:
         (sums,) = self.expect_each(np.asarray(function, dtype=np.float64)[None])
@@ -104,12 +115,6 @@ class TreeDecoder(DisclosedBlocks):
             rows = functions[:, reports]
             sums = decoder.expect(rows.reshape(-1, reports.shape[1]))
             out[:, values] = sums.reshape(-1, *values.shape)
-        return out
-
-    def _of_values(self, decoded: Callable[[HierarchyDecoder, Indices], Floats]) -> Floats:
-        out = np.empty(self._layout.blocks.size)
-        for decoder, values, reports in self._batches():
-            out[values] = decoded(decoder, reports)
         return out
 
     def decode(self, weights: Floats) -> Floats:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ldpstream.mechanisms import CollectionSpec
-from ldpstream.mechanisms.channels.permanent_draw import epochs_touched, split_windows
+from ldpstream.mechanisms.channels.permanent_draw import most_periods, split_windows
 from ldpstream.mechanisms.exact.dyadic import exp_floor
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
@@ -237,7 +237,7 @@ def test_epochs_are_counted_at_their_worst_place():
             ]
             assert all(sum(m * times for m, times in split.items()) == windows for split in splits)
             most = max(sum(split.values()) for split in splits)
-            assert most == epochs_touched(windows, epoch)
+            assert most == most_periods(windows, epoch)
 
 
 def test_a_long_epoch_loses_what_its_draw_does():

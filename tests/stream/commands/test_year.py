@@ -9,7 +9,7 @@ import pytest
 
 from ldpstream.agents.config.privacy import central
 from ldpstream.agents.config.privacy.over_time import SpreadConfig, charges
-from ldpstream.mechanisms.channels.permanent_draw import epochs_touched
+from ldpstream.mechanisms.channels.permanent_draw import most_periods
 from tests.stream.cli import certified, configured, configured_modes, invoke
 
 MODES = """
@@ -69,7 +69,7 @@ def touched(start_ms: int, time_ms: int) -> range:
 @pytest.mark.parametrize("time_ms", LENGTHS_MS)
 def test_no_time_touches_more_windows_than_said(time_ms: int) -> None:
     found = max(len(touched(start_ms, time_ms)) for start_ms in range(WINDOW_MS))
-    assert epochs_touched(time_ms, WINDOW_MS) == found
+    assert most_periods(time_ms, WINDOW_MS) == found
 
 
 @pytest.mark.parametrize("windows", [2, 3, 5])
@@ -90,7 +90,7 @@ def test_no_time_holds_more_draws_than_said(tmp_path: Path, windows: int) -> Non
             for number in range(4)
             for start_ms in range(windows * WINDOW_MS)
         )
-        assert charges(spec, None, epochs_touched(time_ms, WINDOW_MS)) == found
+        assert charges(spec, None, most_periods(time_ms, WINDOW_MS)) == found
 
 
 @pytest.mark.parametrize("rolling", [False, True])
@@ -115,7 +115,7 @@ def test_no_time_holds_more_reports_of_a_spread_than_said(
     for time_ms in LENGTHS_MS:
         starts_ms = range(windows * WINDOW_MS)
         found = max(most(touched(start_ms, time_ms)) for start_ms in starts_ms)
-        assert charges(spec, spread, epochs_touched(time_ms, WINDOW_MS)) == found
+        assert charges(spec, spread, most_periods(time_ms, WINDOW_MS)) == found
 
 
 def test_a_ledger_counts_days_in_utc_where_windows_are_local_days(tmp_path: Path) -> None:
