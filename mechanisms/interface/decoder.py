@@ -43,7 +43,7 @@ class Decoded:
 class SingleValues:
     """What bounds for q single values are computed from, float64 `(q,)` each.
 
-    `second_moments` as in `Decoder.second_moments`, `least` and `largest` as in `Decoder.extremes`,
+    `second_moments` as in `Decoder.moments`, `least` and `largest` as in `Decoder.extremes`,
     `quietest` and `noisiest` as in `Decoder.noise_extremes`.
     """
 
@@ -76,12 +76,17 @@ class Decoder(ABC):
         Divided by `n` this is the unbiased estimate of every value's share.
         """
 
-    @abstractmethod
     def second_moments(self, statistic: Statistic) -> Floats:
-        """Return `sum_i h_x(y_i)^2` of every single value, float64 `(k,)`.
+        """Return `moments` of every single value, float64 `(k,)`."""
+        decoded = Decoded(statistic, self.totals(statistic), self.group_reports(statistic))
+        return self.moments(decoded, slice(None))
+
+    @abstractmethod
+    def moments(self, decoded: Decoded, at: slice | Integers) -> Floats:
+        """Return `sum_i h_x(y_i)^2` of a slice of the values, or of those with indices `(q,)`.
 
         If the statistic does not determine it, an unbiased estimate of its mean,
-        `sum_i (Q h_x^2)[x_i]`.
+        `sum_i (Q h_x^2)[x_i]`. What follows from the shares is not decoded again.
         """
 
     @abstractmethod
@@ -97,10 +102,6 @@ class Decoder(ABC):
         """
         of_all = (*self.extremes(), *self.noise_extremes())
         return SingleValues(self.moments(decoded, at), *(column[at] for column in of_all))
-
-    def moments(self, decoded: Decoded, at: slice | Integers) -> Floats:
-        """Return `second_moments` of a slice of the values, or of those with indices `(q,)`."""
-        return self.second_moments(decoded.statistic)[at]
 
     @abstractmethod
     def noise(self, weights: Floats) -> Floats:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.arrays import Floats, Integers
-from ldpstream.mechanisms.interface.decoder import ROUNDING, Decoder
+from ldpstream.mechanisms.interface.decoder import ROUNDING, Decoded, Decoder
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Reports, Statistic
 
 _FEW: Final = 16
@@ -164,8 +164,9 @@ class DenseDecoder(CountDecoder):
     def totals(self, statistic: Statistic) -> Floats:
         return self._h @ statistic.astype(np.float64)
 
-    def second_moments(self, statistic: Statistic) -> Floats:
-        return (self._h**2) @ statistic.astype(np.float64)
+    def moments(self, decoded: Decoded, at: slice | Integers) -> Floats:
+        moments: Floats = (self._h**2) @ decoded.statistic.astype(np.float64)
+        return moments[at]
 
     def extremes(self) -> tuple[Floats, Floats]:
         return self._h.min(axis=1), self._h.max(axis=1)

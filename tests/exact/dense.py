@@ -9,7 +9,8 @@ from functools import cached_property
 
 import numpy as np
 
-from ldpstream.mechanisms.base.arrays import Floats
+from ldpstream.mechanisms.base.arrays import Floats, Integers
+from ldpstream.mechanisms.interface.decoder import Decoded
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
 from ldpstream.mechanisms.interface.symbols import CountDecoder
 from tests.exact.enumeration import matrix_of
@@ -29,8 +30,8 @@ class DenseDecoder(CountDecoder):
     def totals(self, statistic: Statistic):
         return self.decoders @ statistic
 
-    def second_moments(self, statistic: Statistic):
-        return self.decoders**2 @ statistic
+    def moments(self, decoded: Decoded, at: slice | Integers):
+        return (self.decoders**2 @ decoded.statistic)[at]
 
     def extremes(self):
         return self.decoders.min(axis=1), self.decoders.max(axis=1)

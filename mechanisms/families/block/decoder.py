@@ -136,11 +136,10 @@ class BlockDecoder(DisclosedBlocks):
             totals[at] = np.where(self._layout.mask[at] == 0, 1.0, self._c) * transformed[places]
         return totals
 
-    def second_moments(self, statistic: Statistic) -> Floats:
+    def moments(self, decoded: Decoded, at: slice | Integers) -> Floats:
         """Return `c^2 N_j` of each value, N_j its block's exact count."""
-        in_block = self.group_reports(statistic)
-        scale = np.where(self._layout.mask == 0, 1.0, self._c)
-        moments: Floats = scale**2 * in_block[self._layout.blocks.of_value]
+        scale = np.where(self._layout.mask[at] == 0, 1.0, self._c)
+        moments: Floats = scale**2 * decoded.reports[self._layout.blocks.of_value[at]]
         return moments
 
     def extremes(self) -> tuple[Floats, Floats]:
@@ -155,12 +154,10 @@ class BlockDecoder(DisclosedBlocks):
 
     def single_values(self, decoded: Decoded, at: slice | Integers) -> SingleValues:
         alone = self._layout.mask[at] == 0
-        scale = np.where(alone, 1.0, self._c)
-        in_block = decoded.reports[self._layout.blocks.of_value[at]]
         return SingleValues(
-            second_moments=scale**2 * in_block,
+            second_moments=self.moments(decoded, at),
             least=np.where(alone, 0.0, -self._c),
-            largest=scale,
+            largest=np.where(alone, 1.0, self._c),
             quietest=np.where(alone, 0.0, self._own_noise),
             noisiest=np.where(alone, 0.0, self._c**2),
         )

@@ -111,10 +111,6 @@ class DesignDecoder(DisclosedBlocks, MassDecoder):
         low: Floats = self._tables.low[self._layout.kinds]
         return low * self.group_reports(statistic)
 
-    def second_moments(self, statistic: Statistic) -> Floats:
-        decoded = Decoded(statistic, self.totals(statistic), self.group_reports(statistic))
-        return self.moments(decoded, slice(None))
-
     def moments(self, decoded: Decoded, at: slice | Integers) -> Floats:
         """Return `high^2 S_x + low^2 (N_j - S_x)`, which needs no transform beside the shares."""
         in_block = self._in_block(decoded.reports, at)

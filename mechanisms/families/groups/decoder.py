@@ -73,9 +73,8 @@ class BlanketDecoder(Decoder):
         sums += self._shift(slice(None)) * int(self.group_reports(statistic)[0])
         return sums
 
-    def second_moments(self, statistic: Statistic) -> Floats:
-        decoded = Decoded(statistic, self.totals(statistic), self.group_reports(statistic))
-        return self.single_values(decoded, slice(None)).second_moments
+    def moments(self, decoded: Decoded, at: slice | Integers) -> Floats:
+        return self.single_values(decoded, at).second_moments
 
     def single_values(self, decoded: Decoded, at: slice | Integers) -> SingleValues:
         inner, tau, statistic = self._inner, self._tau, decoded.statistic

@@ -21,7 +21,7 @@ import numpy as np
 
 from ldpstream.mechanisms.base.arrays import Floats, Integers
 from ldpstream.mechanisms.exact.entropy import WORD
-from ldpstream.mechanisms.interface.decoder import PrefixDecoder, PrefixNoise, Statistic
+from ldpstream.mechanisms.interface.decoder import Decoded, PrefixDecoder, PrefixNoise, Statistic
 
 _Pair = tuple[Floats, Floats]
 """Least and largest values."""
@@ -44,15 +44,16 @@ class L1BitsDecoder(PrefixDecoder):
         """Return the differences of the sums along every dimension: `(Rt[x] - Rt[x - 1]) / 2`."""
         return self._each(statistic, self._share)
 
-    def second_moments(self, statistic: Statistic) -> Floats:
+    def moments(self, decoded: Decoded, at: slice | Integers) -> Floats:
         """Return the estimates of the sums of `prod_d (v_d + 1{x_d is the value's})`.
 
         v is the noise of a dimension's decoder: u/4 for each noisy end. The last sum along a
         dimension has the factor 1 there.
         """
-        return self._each(
-            statistic, lambda sums: self._share(sums) + self._ends(sums) * sums[..., -1:]
+        moments = self._each(
+            decoded.statistic, lambda sums: self._share(sums) + self._ends(sums) * sums[..., -1:]
         )
+        return moments[at]
 
     def extremes(self) -> tuple[Floats, Floats]:
         """Return the extremes of products with one decoder for each dimension."""

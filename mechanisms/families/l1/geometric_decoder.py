@@ -193,9 +193,9 @@ class L1GeometricDecoder(CountDecoder):
         """Return `(Q^-1)^T N`."""
         return self._each(statistic, GeometricAxis.solve_transposed)
 
-    def second_moments(self, statistic: Statistic) -> Floats:
+    def moments(self, decoded: Decoded, at: slice | Integers) -> Floats:
         """Return `totals` with the entries of the inverse squared, which are products too."""
-        return self._each(statistic, GeometricAxis.solve_squared_transposed)
+        return self._each(decoded.statistic, GeometricAxis.solve_squared_transposed)[at]
 
     def extremes(self) -> tuple[Floats, Floats]:
         """Return the extremes of products with one decoder for each dimension."""
@@ -212,13 +212,13 @@ class L1GeometricDecoder(CountDecoder):
 
     def single_values(self, decoded: Decoded, at: slice | Integers) -> SingleValues:
         if prod(self._shape) <= _KEPT:
-            moments = self.second_moments(decoded.statistic)[at]
-            return SingleValues(moments, *(column[at] for column in self._of_every))
+            of_every = (column[at] for column in self._of_every)
+            return SingleValues(self.moments(decoded, at), *of_every)
         if isinstance(at, slice):
             return super().single_values(decoded, at)
         places = np.unravel_index(at, self._shape)
-        moments = self.second_moments(decoded.statistic)[at]
-        return SingleValues(moments, *self._extremes(places), *self._noise_extremes(places))
+        ends = *self._extremes(places), *self._noise_extremes(places)
+        return SingleValues(self.moments(decoded, at), *ends)
 
     @cached_property
     def _of_every(self) -> tuple[Floats, ...]:

@@ -37,7 +37,7 @@ from ldpstream.mechanisms.families.lip.domain import (
     read_epsilons,
     read_prior,
 )
-from ldpstream.mechanisms.interface.decoder import Statistic
+from ldpstream.mechanisms.interface.decoder import Decoded, Statistic
 from ldpstream.mechanisms.interface.mechanism import Reports
 from ldpstream.mechanisms.interface.settings import Settings
 from ldpstream.mechanisms.interface.symbols import CountDecoder, SymbolMechanism
@@ -215,8 +215,8 @@ class LipDecoder(CountDecoder):
     def totals(self, statistic: Statistic) -> Floats:
         return self._sum(self._h, statistic)
 
-    def second_moments(self, statistic: Statistic) -> Floats:
-        return self._sum(self._h**2, statistic)
+    def moments(self, decoded: Decoded, at: slice | Integers) -> Floats:
+        return self._sum(self._h**2, decoded.statistic)[at]
 
     def _sum(self, table: Floats, reports: Floats | Statistic) -> Floats:
         columns = np.asarray(reports, dtype=np.float64).reshape(-1, 1, 2)

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from ldpstream.mechanisms.base.arrays import Floats, Integers
 from ldpstream.mechanisms.families.matrix.noise import LaplaceRows
 from ldpstream.mechanisms.families.matrix.strategy import Entries
-from ldpstream.mechanisms.interface.decoder import LinearDecoder, Statistic
+from ldpstream.mechanisms.interface.decoder import Decoded, LinearDecoder, Statistic
 
 _EXACT: Final = 256
 """So many different columns are eliminated over the rationals."""
@@ -171,9 +171,11 @@ class MatrixDecoder(LinearDecoder):
             out[members] += row @ self.gains[:, members]
         return out
 
-    def second_moments(self, statistic: Statistic) -> Floats:
+    def moments(self, decoded: Decoded, at: slice | Integers) -> Floats:
         """Return estimates of `sum_i (Q h_x^2)[x_i]`: each report's noise, and `w^2 = w`."""
-        return self.totals(statistic) + self.group_reports(statistic)[self.group] * self._own_noise
+        moments: Floats = decoded.reports[self.group[at]] * self._own_noise[at]
+        moments += decoded.shares[at]
+        return moments
 
     def extremes(self) -> tuple[Floats, Floats]:
         """Return the extremes over all reports; each row reaches both ends independently."""

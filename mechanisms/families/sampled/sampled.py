@@ -10,7 +10,7 @@ are said to amplify a budget of eps to `log(d (e^eps - 1) + 1)`, which holds onl
 differ in a single attribute.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -27,7 +27,7 @@ from ldpstream.mechanisms.channels.blanket import Blanket
 from ldpstream.mechanisms.channels.certificate import BudgetLoss, Certificate
 from ldpstream.mechanisms.channels.channel import Channel
 from ldpstream.mechanisms.exact.entropy import WORD, Entropy
-from ldpstream.mechanisms.interface.decoder import Decoder, Statistic
+from ldpstream.mechanisms.interface.decoder import Decoded, Decoder, Statistic
 from ldpstream.mechanisms.interface.mechanism import Json, Mechanism, Reports
 from ldpstream.mechanisms.interface.settings import Settings
 from ldpstream.mechanisms.policies.attributes import AttributesPolicy
@@ -38,33 +38,35 @@ MOST_ATTRIBUTES: Final = 256
 class SampledDecoder(Decoder):
     """Combines the decoders of the attributes; estimates use one attribute's decoder by itself."""
 
-    def __init__(self, parts: Sequence[Decoder], slices: Sequence[slice]) -> None:
-        self._parts, self._slices = parts, slices
-        self.scratch = max(decoder.scratch for decoder in parts)
+    def __init__(self, parts: Sequence[Mechanism], slices: Sequence[slice]) -> None:
+        self._parts, self._slices = [mechanism.decoder for mechanism in parts], slices
+        self._sizes = [mechanism.size for mechanism in parts]
+        self.scratch = max(decoder.scratch for decoder in self._parts)
 
-    def _of_values(
-        self, statistic: Statistic, read: Callable[[Decoder, Statistic], Floats]
-    ) -> Floats:
-        pairs = zip(self._parts, self._slices, strict=True)
-        return np.concatenate([read(decoder, statistic[span]) for decoder, span in pairs])
+    def _cut(self, of_values: Floats) -> list[Floats]:
+        """Return the entries of each attribute's values."""
+        return np.split(of_values, np.cumsum(self._sizes)[:-1])
 
     def totals(self, statistic: Statistic) -> Floats:
         """Return the sums of the values' decoders, which are 0 at other attributes' reports."""
-        return self._of_values(statistic, lambda decoder, counts: decoder.totals(counts))
+        pairs = zip(self._parts, self._slices, strict=True)
+        return np.concatenate([decoder.totals(statistic[span]) for decoder, span in pairs])
 
-    def second_moments(self, statistic: Statistic) -> Floats:
-        return self._of_values(statistic, lambda decoder, counts: decoder.second_moments(counts))
+    def moments(self, decoded: Decoded, at: slice | Integers) -> Floats:
+        moments, shares = [], self._cut(decoded.shares)
+        for decoder, span, own in zip(self._parts, self._slices, shares, strict=True):
+            counts = decoded.statistic[span]
+            of_part = Decoded(counts, own, decoder.group_reports(counts))
+            moments.append(decoder.moments(of_part, slice(None)))
+        return np.concatenate(moments)[at]
 
     def extremes(self) -> tuple[Floats, Floats]:
         low, high = zip(*(decoder.extremes() for decoder in self._parts), strict=True)
         return np.minimum(np.concatenate(low), 0.0), np.maximum(np.concatenate(high), 0.0)
 
     def noise(self, weights: Floats) -> Floats:
-        sizes = [decoder.extremes()[0].size for decoder in self._parts]
-        cut = np.split(weights, np.cumsum(sizes)[:-1])
-        return np.concatenate(
-            [decoder.noise(piece) for decoder, piece in zip(self._parts, cut, strict=True)]
-        )
+        pairs = zip(self._parts, self._cut(weights), strict=True)
+        return np.concatenate([decoder.noise(own) for decoder, own in pairs])
 
     def noise_extremes(self) -> tuple[Floats, Floats]:
         """Return the least and the largest noise of a user of the same group."""
@@ -74,11 +76,9 @@ class SampledDecoder(Decoder):
     def groups(self) -> Integers:
         """Return the group of each value: its attribute, and what that one discloses."""
         numbers, first = [], 0
-        for decoder in self._parts:
+        for decoder, size in zip(self._parts, self._sizes, strict=True):
             groups = decoder.groups()
-            group = (
-                np.zeros(decoder.extremes()[0].size, dtype=np.int64) if groups is None else groups
-            )
+            group = np.zeros(size, dtype=np.int64) if groups is None else groups
             numbers.append(group + first)
             first += int(group.max()) + 1
         return np.concatenate(numbers)
@@ -307,7 +307,7 @@ class Sampled(Mechanism):
 
     @locked_cached_property
     def decoder(self) -> SampledDecoder:
-        return SampledDecoder([mechanism.decoder for mechanism in self.parts], self.slices)
+        return SampledDecoder(self.parts, self.slices)
 
     def disclosed(self) -> list[str]:
         text = f"which of {len(self.parts)} attributes it is about, drawn before values are seen"

@@ -283,10 +283,6 @@ class SubsetDecoder(LinearDecoder):
             sums[at] = tables.step[kinds] * counts[at] + tables.low[kinds] * in_block
         return sums
 
-    def second_moments(self, statistic: Statistic) -> Floats:
-        decoded = Decoded(statistic, self.totals(statistic), self.group_reports(statistic))
-        return self.moments(decoded, slice(None))
-
     def moments(self, decoded: Decoded, at: slice | Integers) -> Floats:
         """Return `high^2 I_x + low^2 (N_j - I_x)`."""
         in_block = decoded.reports[self._blocks.of_value[at]]

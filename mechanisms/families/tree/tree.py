@@ -93,12 +93,8 @@ class TreeDecoder(DisclosedBlocks):
             out[values] = decoder.totals(statistic[reports])
         return out
 
-    def second_moments(self, statistic: Statistic) -> Floats:
-        """Return the sums of the squares, approximately for trees of some 1,500 values or more."""
-        decoded = Decoded(statistic, self.totals(statistic), self.group_reports(statistic))
-        return self.moments(decoded, slice(None))
-
     def moments(self, decoded: Decoded, at: slice | Integers) -> Floats:
+        """Return the sums of the squares, approximately for trees of some 1,500 values or more."""
         out = np.empty(self._layout.blocks.size)
         for decoder, values, reports in self._batches():
             counts, totals = decoded.statistic[reports], decoded.shares[values]

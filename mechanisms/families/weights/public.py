@@ -32,7 +32,7 @@ from ldpstream.mechanisms.channels.channel import Channel
 from ldpstream.mechanisms.domains.base import Domain
 from ldpstream.mechanisms.exact.entropy import Entropy
 from ldpstream.mechanisms.families.weights.private import WeightedDomain
-from ldpstream.mechanisms.interface.decoder import Decoder, LinearDecoder, Statistic
+from ldpstream.mechanisms.interface.decoder import Decoded, Decoder, LinearDecoder, Statistic
 from ldpstream.mechanisms.interface.mechanism import Json, Mechanism, Reports
 from ldpstream.mechanisms.interface.settings import Settings
 from ldpstream.mechanisms.interface.symbols import CountDecoder, from_bytes, to_bytes
@@ -59,10 +59,14 @@ class PairDecoder(LinearDecoder):
         totals = [self._values.totals(column) for column in self._by_weight(statistic)]
         return np.stack(totals, axis=1).ravel()
 
-    def second_moments(self, statistic: Statistic) -> Floats:
+    def moments(self, decoded: Decoded, at: slice | Integers) -> Floats:
         """Return the values' second moments over the reports of each weight."""
-        moments = [self._values.second_moments(column) for column in self._by_weight(statistic)]
-        return np.stack(moments, axis=1).ravel()
+        values, statistics = self._values, self._by_weight(decoded.statistic)
+        moments = [
+            values.moments(Decoded(column, shares, values.group_reports(column)), slice(None))
+            for column, shares in zip(statistics, self._rows(decoded.shares), strict=True)
+        ]
+        return np.stack(moments, axis=1).ravel()[at]
 
     def extremes(self) -> tuple[Floats, Floats]:
         """Return the values' extremes, or 0, which reports of other weights decode to."""
