@@ -10,7 +10,6 @@ from functools import cached_property
 from math import prod
 from typing import Any, ClassVar
 
-import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.arrays import Floats, Indices
@@ -18,6 +17,7 @@ from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.checks import describe, is_whole
 from ldpstream.mechanisms.base.errors import SpecError, ValueOutsideDomainError
 from ldpstream.mechanisms.domains.axis import Axis
+from ldpstream.mechanisms.domains.rows import CodedRows
 from ldpstream.mechanisms.exact.entropy import Entropy
 
 MAX_VALUES = 10_000_000
@@ -86,17 +86,14 @@ class Domain(ABC):
     def place_columns(self, rows: Sequence[Sequence[str]], *, entropy: Entropy) -> Indices:
         """Do the same for n rows of text: `parse_columns`, unless a draw decides."""
         del entropy
-        texts = list(map(tuple, rows))
-        distinct = list(dict.fromkeys(texts))
-        if 2 * len(distinct) > len(texts):
+        coded = CodedRows.of(rows)
+        if coded is None:
             return self.parse_columns(rows)
         # Equal texts have equal indices: looking one up takes a fraction of the time of parsing it.
         try:
-            indices = self.parse_columns(distinct)
+            return self.parse_columns(coded.distinct)[coded.codes]
         except ValueOutsideDomainError:
             return self.parse_columns(rows)  # It names the position among all rows.
-        known = dict(zip(distinct, indices.tolist(), strict=True))
-        return np.fromiter(map(known.__getitem__, texts), dtype=np.int64, count=len(texts))
 
     @abstractmethod
     def parse_columns(self, rows: Sequence[Sequence[str]]) -> Indices:

@@ -1,20 +1,21 @@
-"""Parquet and Arrow tables as rows of texts, read in the same way as rows of CSV.
+"""Parquet and Arrow tables as rows of texts, each different one read as a row of CSV is.
 
 A file is recognised by its first bytes, whatever its name, so pipes work too.
 """
 
 import io
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain
+from dataclasses import dataclass
 from typing import Any, BinaryIO, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ldpstream.agents.cli.terminal.errors import Failed, Refused
+from ldpstream.mechanisms.base.arrays import Bools, Integers
 from ldpstream.mechanisms.base.lazy import imported
 from ldpstream.mechanisms.base.texts import canonical_text
 from ldpstream.mechanisms.base.times import EARLIEST_MS, LATEST_MS
+from ldpstream.mechanisms.domains.rows import CodedRows
 
 _PARQUET: Final = b"PAR1"
 _ARROW_FILE: Final = b"ARROW1"
@@ -22,6 +23,7 @@ _ARROW_STREAM: Final = b"\xff\xff\xff\xff"
 _EXTRA: Final = ("parquet", "a Parquet or Arrow table")
 _WHOLE_BELOW: Final = {"float": 2.0**24, "double": 2.0**53}
 """From here on Arrow's floats stand for several integers each."""
+NO_TIME: Final = np.iinfo(np.int64).min
 _PER_SECOND: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
@@ -30,14 +32,28 @@ def begins_table(first: bytes) -> bool:
     return first.startswith((_PARQUET, _ARROW_FILE, _ARROW_STREAM))
 
 
-def table_rows(
-    stream: BinaryIO, columns: Sequence[str], *, name: str, chunk: int
-) -> Iterator[tuple[str, ...]]:
-    """Return the rows of a table in an input, called `name` in messages.
+@dataclass(frozen=True, eq=False)
+class TableChunk:
+    """Some rows of a table, their times in a column of its own.
 
-    They have `columns`, in this order, all if empty. Whole numbers have no fraction, even in a
-    column of floats. Times become RFC 3339 in UTC. Missing cells become empty texts, and so do
-    times outside the years 1 to 9999. A pipe is kept in memory.
+    `times` are epoch milliseconds, with `NO_TIME` for what is none, or texts where the column has
+    no timestamps; None where no times are read. `last`: no rows follow.
+    """
+
+    rows: CodedRows
+    times: Integers | list[str] | None
+    last: bool
+
+
+def read_table(
+    stream: BinaryIO, columns: Sequence[str], *, name: str, chunk: int, times: bool
+) -> Iterator[TableChunk]:
+    """Yield the rows of a table in an input, called `name` in messages, up to `chunk` at a time.
+
+    They have `columns`, in this order, all if empty; with `times` the first holds times. Whole
+    numbers have no fraction, even in a column of floats. Times are RFC 3339 in UTC where they are
+    texts. Missing cells become empty texts, and so do times outside the years 1 to 9999. A pipe is
+    kept in memory.
 
     Raises:
         Refused: where the table is damaged or incomplete, a column is missing or occurs twice, its
@@ -54,17 +70,42 @@ def table_rows(
             names += same
         return names
 
-    def rows(batch: Any) -> Iterator[tuple[str, ...]]:
+    def read(batch: Any, *, last: bool) -> TableChunk:
         names = [canonical_text(each) for each in batch.schema.names]
         # By their places: without `columns` names need not be unique.
-        places = [names.index(text) for text in spelled] or range(len(names))
-        texts = [
-            _texts(batch.column(place), f"{name}: column {names[place]!r}") for place in places
-        ]
-        return zip(*texts, strict=True)
+        places = [names.index(text) for text in spelled] or list(range(len(names)))
+        cells = [(batch.column(place), f"{name}: column {names[place]!r}") for place in places]
+        timed = _times(*cells.pop(0)) if times and cells else None
+        return TableChunk(_coded_rows(cells, len(batch)), timed, last)
 
+    # A table from a pipe is in memory already: looking ahead waits for nobody.
     batches = read_batches(stream, name, chunk, choose=choose)
-    return chain.from_iterable(map(rows, batches))
+    batch = next(batches, None)
+    while batch is not None:
+        following = next(batches, None)
+        yield read(batch, last=following is None)
+        batch = following
+
+
+def _coded_rows(cells: Sequence[tuple[Any, str]], size: int) -> CodedRows:
+    """Return rows by the different ones among them; cells come with their column's name."""
+    arrow, compute = import_arrow("pyarrow"), import_arrow("pyarrow.compute")
+    codes, columns = np.zeros(size, dtype=np.int64), list[list[str]]()
+    for column, named in cells:
+        try:
+            coded = compute.dictionary_encode(_plain(column), null_encoding="encode")
+        except arrow.ArrowException:
+            raise _unsuitable(named) from None
+        columns.append(_texts(coded.dictionary, named))
+        codes = codes * len(coded.dictionary) + coded.indices.to_numpy()
+    if len(columns) == 1:
+        return CodedRows([(text,) for text in columns[0]], codes)
+    used, codes = np.unique(codes, return_inverse=True)
+    places = np.unravel_index(used, tuple(map(len, columns)) or (1,))
+    picked = [
+        [texts[at] for at in place.tolist()] for texts, place in zip(columns, places, strict=False)
+    ]
+    return CodedRows(list(zip(*picked, strict=True)) or [()] * len(used), codes)
 
 
 def import_arrow(module: str) -> Any:
@@ -112,20 +153,44 @@ def _open(stream: BinaryIO, chunk: int, choose: Callable[[Any], list[str]]) -> I
     return (batch.slice(at, chunk) for batch in whole for at in range(0, len(batch), chunk))
 
 
+def _plain(cells: Any) -> Any:
+    """Return the cells of a column that may be coded."""
+    coded = import_arrow("pyarrow").types.is_dictionary(cells.type)
+    return cells.dictionary_decode() if coded else cells
+
+
+def _unsuitable(column: str) -> Refused:
+    return Refused(f"{column}: expected texts, numbers or times")
+
+
+def _times(cells: Any, column: str) -> Integers | list[str]:
+    """Return the cells of a column, called `column` in messages, as times or texts."""
+    cells = _plain(cells)
+    if not import_arrow("pyarrow").types.is_timestamp(cells.type):
+        return _texts(cells, column)
+    numbers, valid = _timestamps(cells, column)
+    times_ms, inside = _whole_ms(numbers, cells.type.unit)
+    return np.where(valid & inside, times_ms, NO_TIME)
+
+
+def _timestamps(cells: Any, column: str) -> tuple[Integers, Bools]:
+    """Return the numbers of timestamps, and which of them are not missing."""
+    if cells.type.tz is None:
+        # Parquet's old INT96, too, whose times after 2262 pyarrow would let overflow.
+        what = "expected times with a zone, such as UTC, got times without one"
+        raise Refused(f"{column}: {what}")
+    arrow, compute = import_arrow("pyarrow"), import_arrow("pyarrow.compute")
+    numbers = compute.fill_null(cells.cast(arrow.int64()), 0).to_numpy(zero_copy_only=False)
+    return numbers, cells.is_valid().to_numpy(zero_copy_only=False)
+
+
 def _texts(cells: Any, column: str) -> list[str]:
     """Return the cells of a column, called `column` in messages, as texts."""
     arrow, compute = import_arrow("pyarrow"), import_arrow("pyarrow.compute")
-    if arrow.types.is_dictionary(cells.type):
-        cells = cells.dictionary_decode()
     if arrow.types.is_timestamp(cells.type):
-        if cells.type.tz is None:
-            # Parquet's old INT96, too, whose times after 2262 pyarrow would let overflow.
-            what = "expected times with a zone, such as UTC, got times without one"
-            raise Refused(f"{column}: {what}")
-        numbers = compute.fill_null(cells.cast(arrow.int64()), 0).to_numpy(zero_copy_only=False)
+        numbers, valid = _timestamps(cells, column)
         times = time_texts(numbers, cells.type.unit)
-        valid = cells.is_valid().to_pylist()
-        return [text if is_valid else "" for text, is_valid in zip(times, valid, strict=True)]
+        return [text if there else "" for text, there in zip(times, valid.tolist(), strict=True)]
     try:
         if arrow.types.is_duration(cells.type):
             # Their unit is not among the digits of their texts.
@@ -133,7 +198,7 @@ def _texts(cells: Any, column: str) -> list[str]:
         texts: list[str] = compute.fill_null(_as_texts(cells), "").to_pylist()
     except (arrow.ArrowException, UnicodeDecodeError):
         # Their own messages may quote a cell.
-        raise Refused(f"{column}: expected texts, numbers or times") from None
+        raise _unsuitable(column) from None
     return texts
 
 
@@ -154,7 +219,7 @@ def _as_texts(cells: Any) -> Any:
     )
 
 
-def time_texts(numbers: NDArray[np.int64], unit: str) -> list[str]:
+def time_texts(numbers: Integers, unit: str) -> list[str]:
     """Return times since the epoch, in `s`, `ms`, `us` or `ns`, as RFC 3339 in UTC.
 
     Those outside the years 1 to 9999 become empty texts. Fractions of a millisecond are cut off
@@ -163,10 +228,19 @@ def time_texts(numbers: NDArray[np.int64], unit: str) -> list[str]:
     >>> time_texts(np.array([0, 253_402_300_800]), "s")
     ['1970-01-01T00:00:00.000Z', '']
     """
+    times_ms, inside = _whole_ms(numbers, unit)
+    times = times_ms.astype("datetime64[ms]")
+    texts: list[str] = np.where(inside, np.datetime_as_string(times, timezone="UTC"), "").tolist()
+    return texts
+
+
+def _whole_ms(numbers: Integers, unit: str) -> tuple[Integers, Bools]:
+    """Return times since the epoch in whole milliseconds, and which are within years 1 to 9999.
+
+    Others become 0.
+    """
     per_second = _PER_SECOND[unit]
     seconds = numbers // per_second
     inside = (seconds >= EARLIEST_MS // 1000) & (seconds <= LATEST_MS // 1000)
     rest = np.where(inside, numbers - seconds * per_second, 0) * 1000 // per_second
-    times = (np.where(inside, seconds, 0) * 1000 + rest).astype("datetime64[ms]")
-    texts: list[str] = np.where(inside, np.datetime_as_string(times, timezone="UTC"), "").tolist()
-    return texts
+    return np.where(inside, seconds, 0) * 1000 + rest, inside

@@ -174,7 +174,7 @@ def _read_lines(
         line = bad.read + 1
         parsed = _parse(lines, spec, bad, near)
         if parsed is None:
-            if bad.enough(len(lines), chunk, whole=stream.seekable()):
+            if bad.enough(last=len(lines) < chunk, whole=stream.seekable()):
                 return
             continue
         if timed not in {None, parsed.times_ms is not None}:
@@ -211,7 +211,7 @@ def _read_table(
         parsed = _decode(encoded, times_ms, spec, bad, near, {})
         if parsed is not None:
             yield parsed
-        elif bad.enough(len(batch), chunk, whole=True):
+        elif bad.enough(last=len(batch) < chunk, whole=True):
             return
 
 

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, Final
 import click
 import numpy as np
 
-from ldpstream.agents.cli.terminal.columnar import begins_table, table_rows
+from ldpstream.agents.cli.terminal.columnar import NO_TIME, begins_table, read_table
 from ldpstream.agents.cli.terminal.common import count
 from ldpstream.agents.cli.terminal.errors import Refused
 from ldpstream.agents.cli.terminal.value_options import Reading
@@ -27,9 +27,8 @@ from ldpstream.mechanisms.base.texts import canonical_text
 from ldpstream.mechanisms.base.times import parse_time, parse_times
 from ldpstream.mechanisms.domains.fitting import fit, has_ends, nearest
 from ldpstream.mechanisms.domains.parse import Domain
+from ldpstream.mechanisms.domains.rows import Row
 from ldpstream.mechanisms.exact.entropy import SystemEntropy
-
-Row = Sequence[str]
 
 _NONE: Final[Mapping[int, str]] = {}
 _NAMED_LINES: Final = 3
@@ -67,15 +66,15 @@ class BadLines:
         if len(self.first) < _NAMED_LINES:
             self.first.append((line, expected))
 
-    def enough(self, lines: int, chunk: int, *, whole: bool) -> bool:
-        """Return whether to stop after a chunk of `lines` lines, some of them bad.
+    def enough(self, *, last: bool, whole: bool) -> bool:
+        """Return whether to stop after a chunk with bad lines, perhaps the last one.
 
         Only a `whole` input is read on, to count its bad lines: a pipe may never end. A file that
         is bad throughout is not worth reading.
         """
         if whole and self.count < _ENOUGH_LINES:
             return False
-        self.ended = lines < chunk
+        self.ended = last
         return True
 
     @property
@@ -156,6 +155,19 @@ class _Header:
         return picked, ragged
 
 
+@dataclass(frozen=True, eq=False)
+class _Chunk:
+    """Rows of values, with their times if lines have any, perhaps not read yet.
+
+    `ragged` are rows that are known to be bad, by their places; `last`: no rows follow.
+    """
+
+    rows: Sequence[Row]
+    times: Integers | Sequence[str] | None
+    ragged: Mapping[int, str]
+    last: bool
+
+
 def read_values(
     stream: BinaryIO, domain: Domain, reading: Reading, *, chunk: int
 ) -> Iterator[Values]:
@@ -174,8 +186,7 @@ def read_values(
     buffered = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(raw)
     try:
         if begins_table(buffered.peek(1)):
-            rows = table_rows(buffered, reading.columns, name=name, chunk=chunk)
-            yield from _read_rows(rows, source, chunk=chunk)
+            yield from _read(_table_chunks(buffered, source, chunk=chunk), source)
         else:
             yield from _read_csv(buffered, source, chunk=chunk)
     except OSError as error:
@@ -196,9 +207,8 @@ def _read_csv(stream: io.BufferedReader, source: _Input, *, chunk: int) -> Itera
         if columns:
             header = _find_columns(next(lines, []), columns, name)
             source.line = lines.line_num
-        yield from _read_rows(
-            lines, source, chunk=chunk, header=header, line=lambda: lines.line_num
-        )
+        chunks = _csv_chunks(lines, source, lambda: lines.line_num, chunk=chunk, header=header)
+        yield from _read(chunks, source)
     except csv.Error as error:
         raise Refused(f"{name}: line {lines.line_num}: expected CSV: {error}") from None
     except UnicodeDecodeError:
@@ -207,29 +217,44 @@ def _read_csv(stream: io.BufferedReader, source: _Input, *, chunk: int) -> Itera
         text.detach()
 
 
-def _read_rows(
+def _csv_chunks(
     lines: Iterator[Row],
     source: _Input,
+    line: Callable[[], int],
     *,
     chunk: int,
-    header: _Header | None = None,
-    line: Callable[[], int] | None = None,
-) -> Iterator[Values]:
-    """Read the remaining lines; a `header` says which columns to read, if not all.
+    header: _Header | None,
+) -> Iterator[_Chunk]:
+    """Yield the remaining rows; a `header` says which columns to read, if not all.
 
-    `line` returns how many lines of text were read; rows of a table are a line each.
+    `line` returns how many lines of text were read.
     """
     while rows := list(islice(lines, chunk)):
-        end = source.line + len(rows)
-        if line is not None and line() != end:
+        if line() != source.line + len(rows):
             what = "expected one value per line, without line breaks inside"
             raise Refused(f"{source.bad.name}: {what}")
+        last = len(rows) < chunk
         picked, ragged = (rows, _NONE) if header is None else header.pick(rows)
-        parsed = _parse(picked, source, ragged)
-        source.line = end
+        if source.reading.times:
+            times, cells = _split_times(picked)
+            yield _Chunk(cells, times, ragged, last)
+        else:
+            yield _Chunk(picked, None, ragged, last)
+
+
+def _table_chunks(stream: BinaryIO, source: _Input, *, chunk: int) -> Iterator[_Chunk]:
+    name, reading = source.bad.name, source.reading
+    for some in read_table(stream, reading.columns, name=name, chunk=chunk, times=reading.times):
+        yield _Chunk(some.rows, some.times, _NONE, some.last)
+
+
+def _read(chunks: Iterator[_Chunk], source: _Input) -> Iterator[Values]:
+    for chunk in chunks:
+        parsed = _parse(chunk, source)
+        source.line += len(chunk.rows)
         if source.bad.count == 0 or source.reading.skip_bad:
             yield parsed
-        elif source.bad.enough(len(rows), chunk, whole=source.whole):
+        elif source.bad.enough(last=chunk.last, whole=source.whole):
             return
 
 
@@ -254,18 +279,15 @@ def _find_columns(header: Row, columns: Sequence[str], name: str) -> _Header:
     return _Header([cells.index(canonical_text(column)) for column in columns], len(cells))
 
 
-def _parse(rows: Sequence[Row], source: _Input, ragged: Mapping[int, str]) -> Values:
-    """Return the values of the good rows after the last line, and note the bad ones.
-
-    `ragged` are bad rows that are known already, by their places.
-    """
+def _parse(chunk: _Chunk, source: _Input) -> Values:
+    """Return the values of the good rows after the last line, and note the bad ones."""
+    rows = chunk.rows
     source.bad.read += len(rows)
-    bad = dict(ragged)
+    bad = dict(chunk.ragged)
     after, times_ms = "", None
-    if source.reading.times:
+    if chunk.times is not None:
         after = " after the time"
-        texts, rows = _split_times(rows)
-        times_ms = _parse_times(texts, source.reading, bad)
+        times_ms = _parse_times(chunk.times, source.reading, bad)
     domain, entropy = source.domain, SystemEntropy()
     good = np.delete(np.arange(len(rows)), list(bad)) if bad else np.arange(len(rows))
     fitted = fit(
@@ -277,7 +299,7 @@ def _parse(rows: Sequence[Row], source: _Input, ragged: Mapping[int, str]) -> Va
     source.clamped += fitted.moved
     if not source.beyond and has_ends(domain):
         source.beyond = any(_move(domain, rows[good[place]]) for place in fitted.bad)
-    if not source.reading.times and not source.timed:
+    if chunk.times is None and not source.timed:
         source.timed = any(_begins_with_time(rows[good[place]]) for place in fitted.bad)
     bad |= {int(good[place]): f"{expected}{after}" for place, expected in fitted.bad.items()}
     good = good[fitted.good]
@@ -312,16 +334,25 @@ def _split_times(rows: Sequence[Row]) -> tuple[Sequence[str], Sequence[Row]]:
     return [row[0] if row else "" for row in rows], [row[1:] for row in rows]
 
 
-def _parse_times(texts: Sequence[str], reading: Reading, bad: dict[int, str]) -> Integers:
+def _parse_times(
+    times: Integers | Sequence[str], reading: Reading, bad: dict[int, str]
+) -> Integers:
     """Return epoch milliseconds; what is not a time, or implausible, goes to `bad`."""
-    times_ms = _parse_alike(texts)
-    if times_ms is None:
-        times_ms = np.zeros(len(texts), dtype=np.int64)
-        for position, text in enumerate(texts):
-            try:
-                times_ms[position] = parse_time(text)
-            except ValueError as error:
-                bad.setdefault(position, f"{error} in the first column")
+    if isinstance(times, np.ndarray):
+        missing = times == NO_TIME
+        times_ms, unread = (
+            np.where(missing, 0, times),
+            dict.fromkeys(np.flatnonzero(missing).tolist(), ""),
+        )
+    elif (alike := _parse_alike(times)) is not None:
+        times_ms, unread = alike, {}
+    else:
+        times_ms, unread = np.zeros(len(times), dtype=np.int64), dict(enumerate(times))
+    for position, text in unread.items():
+        try:
+            times_ms[position] = parse_time(text)
+        except ValueError as error:
+            bad.setdefault(position, f"{error} in the first column")
     if reading.near is not None:
         for position, expected in reading.near.far(times_ms).items():
             bad.setdefault(position, expected)

@@ -23,6 +23,7 @@ from ldpstream.agents.cli.terminal.values import read_values
 from ldpstream.agents.config import load_config
 from tests.stream.cli import configured, invoke, refused
 
+START_MS = 1_795_255_200_000
 WHEN = datetime(2026, 11, 21, 10, 0, 0, 999_999, UTC)
 FAR = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 CERTAIN = """
@@ -84,6 +85,37 @@ def test_columns_are_found_by_name_and_give_what_csv_gives(file: str, tmp_path: 
     assert found.stdout == csv.stdout
     assert len(found.stdout.splitlines()) == 2
     assert "left out 1 of 3 lines as bad: line 2: expected 2 integers in 0..2" in found.stderr
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_rows_that_repeat_give_what_csv_gives(file: str, form: Form):
+    domain = load_config(file).collections["g"].spec.domain
+    rng = np.random.default_rng(7)
+    x, y = rng.integers(0, 4, 1_000), rng.integers(0, 4, 1_000)
+    whens = START_MS + 1_000 * rng.integers(0, 30, 1_000)
+    times = pa.array(whens).cast(pa.timestamp("ms", tz="UTC"))
+    table = pa.table({"time": times, "x": x, "y": y.astype(np.float32)})
+    lines = "".join(f"{when},{a},{b}\n" for when, a, b in zip(whens, x, y, strict=True))
+    reading = Reading(times=True, skip_bad=True)
+    columns, csv = (
+        list(read_values(io.BytesIO(content), domain, reading, chunk=300))
+        for content in (form(table), lines.encode())
+    )
+    # 3 is no x.
+    assert 0 < sum(len(chunk.indices) for chunk in columns) < 1_000
+    for name in ("indices", "times_ms", "lines"):
+        one, other = (np.concatenate([getattr(c, name) for c in read]) for read in (columns, csv))
+        assert np.array_equal(one, other)
+
+
+def test_a_table_that_is_bad_throughout_is_not_read_to_its_end(file: str):
+    domain = load_config(file).collections["c"].spec.domain
+    out, batch = io.BytesIO(), pa.record_batch({"mode": ["secret"] * 1_500})
+    with pa.ipc.new_stream(out, batch.schema) as writer:
+        for _ in range(20):
+            writer.write_batch(batch)
+    with pytest.raises(Refused, match=r"10,500 of the first 10,500 lines are bad"):
+        list(read_values(io.BytesIO(out.getvalue()), domain, Reading(), chunk=20_000))
 
 
 @pytest.mark.parametrize("form", FORMS)
