@@ -90,22 +90,24 @@ def read_table(
 def _coded_rows(cells: Sequence[tuple[Any, str]], size: int) -> CodedRows:
     """Return rows by the different ones among them; cells come with their column's name."""
     arrow, compute = import_arrow("pyarrow"), import_arrow("pyarrow.compute")
-    codes, columns = np.zeros(size, dtype=np.int64), list[list[str]]()
+    codes, distinct = np.zeros(size, dtype=np.int64), [tuple[str, ...]()]
     for column, named in cells:
         try:
             coded = compute.dictionary_encode(_plain(column), null_encoding="encode")
         except arrow.ArrowException:
             raise _unsuitable(named) from None
-        columns.append(_texts(coded.dictionary, named))
-        codes = codes * len(coded.dictionary) + coded.indices.to_numpy()
-    if len(columns) == 1:
-        return CodedRows([(text,) for text in columns[0]], codes)
-    used, codes = np.unique(codes, return_inverse=True)
-    places = np.unravel_index(used, tuple(map(len, columns)) or (1,))
-    picked = [
-        [texts[at] for at in place.tolist()] for texts, place in zip(columns, places, strict=False)
-    ]
-    return CodedRows(list(zip(*picked, strict=True)) or [()] * len(used), codes)
+        texts, places = _texts(coded.dictionary, named), coded.indices.to_numpy()
+        if len(distinct) == 1:
+            codes, distinct = places.astype(np.int64), [(*distinct[0], text) for text in texts]
+            continue
+        # Codes of pairs stay below the square of a chunk's rows, however many columns there are.
+        pairs, codes = np.unique(codes * len(texts) + places, return_inverse=True)
+        rows, cell_numbers = np.divmod(pairs, len(texts))
+        distinct = [
+            (*distinct[row], texts[number])
+            for row, number in zip(rows.tolist(), cell_numbers.tolist(), strict=True)
+        ]
+    return CodedRows(distinct, codes)
 
 
 def import_arrow(module: str) -> Any:

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from ldpstream import define_collection
+from ldpstream.agents.cli.terminal.columnar import read_table
 from ldpstream.agents.cli.terminal.errors import Refused
 from ldpstream.agents.cli.terminal.reports import read_reports, write_table
 from ldpstream.agents.cli.terminal.value_options import Reading
@@ -106,6 +107,13 @@ def test_rows_that_repeat_give_what_csv_gives(file: str, form: Form):
     for name in ("indices", "times_ms", "lines"):
         one, other = (np.concatenate([getattr(c, name) for c in read]) for read in (columns, csv))
         assert np.array_equal(one, other)
+
+
+def test_rows_of_many_columns_stay_what_they_are():
+    columns = {name: [f"{name}{row * 7 % 2_003}" for row in range(2_000)] for name in "abcdefgh"}
+    content = io.BytesIO(arrow_stream(pa.table(columns)))
+    (chunk,) = read_table(content, (), name="table", chunk=20_000, times=False)
+    assert list(chunk.rows) == list(zip(*columns.values(), strict=True))
 
 
 def test_a_table_that_is_bad_throughout_is_not_read_to_its_end(file: str):
