@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ldpstream.agents.cli.terminal.errors import Failed, Refused
 from ldpstream.mechanisms.base.arrays import Bools, Integers
@@ -96,7 +97,7 @@ def _coded_rows(cells: Sequence[tuple[Any, str]], size: int) -> CodedRows:
             coded = compute.dictionary_encode(_plain(column), null_encoding="encode")
         except arrow.ArrowException:
             raise _unsuitable(named) from None
-        texts, places = _texts(coded.dictionary, named), coded.indices.to_numpy()
+        texts, places = _texts(coded.dictionary, named), numbers_of(coded.indices)
         if len(distinct) == 1:
             codes, distinct = places.astype(np.int64), [(*distinct[0], text) for text in texts]
             continue
@@ -155,6 +156,19 @@ def _open(stream: BinaryIO, chunk: int, choose: Callable[[Any], list[str]]) -> I
     return (batch.slice(at, chunk) for batch in whole for at in range(0, len(batch), chunk))
 
 
+def numbers_of(cells: Any) -> NDArray[Any]:
+    """Return integers as an array, with any number where one is missing.
+
+    Not by `to_numpy` or `fill_null`, which import pandas where it is installed: a quarter of a
+    command's start.
+    """
+    if cells.null_count:
+        buffers = [None, cells.buffers()[1]]
+        of = import_arrow("pyarrow").Array
+        cells = of.from_buffers(cells.type, len(cells), buffers, offset=cells.offset)
+    return np.from_dlpack(cells)
+
+
 def _plain(cells: Any) -> Any:
     """Return the cells of a column that may be coded."""
     coded = import_arrow("pyarrow").types.is_dictionary(cells.type)
@@ -181,14 +195,14 @@ def _timestamps(cells: Any, column: str) -> tuple[Integers, Bools]:
         # Parquet's old INT96, too, whose times after 2262 pyarrow would let overflow.
         what = "expected times with a zone, such as UTC, got times without one"
         raise Refused(f"{column}: {what}")
-    arrow, compute = import_arrow("pyarrow"), import_arrow("pyarrow.compute")
-    numbers = compute.fill_null(cells.cast(arrow.int64()), 0).to_numpy(zero_copy_only=False)
-    return numbers, cells.is_valid().to_numpy(zero_copy_only=False)
+    arrow = import_arrow("pyarrow")
+    numbers = numbers_of(cells.cast(arrow.int64()))
+    return numbers, numbers_of(cells.is_valid().cast(arrow.uint8())).astype(np.bool_)
 
 
 def _texts(cells: Any, column: str) -> list[str]:
     """Return the cells of a column, called `column` in messages, as texts."""
-    arrow, compute = import_arrow("pyarrow"), import_arrow("pyarrow.compute")
+    arrow = import_arrow("pyarrow")
     if arrow.types.is_timestamp(cells.type):
         numbers, valid = _timestamps(cells, column)
         times = time_texts(numbers, cells.type.unit)
@@ -197,11 +211,10 @@ def _texts(cells: Any, column: str) -> list[str]:
         if arrow.types.is_duration(cells.type):
             # Their unit is not among the digits of their texts.
             raise arrow.ArrowTypeError
-        texts: list[str] = compute.fill_null(_as_texts(cells), "").to_pylist()
+        return [text or "" for text in _as_texts(cells).to_pylist()]
     except (arrow.ArrowException, UnicodeDecodeError):
         # Their own messages may quote a cell.
         raise _unsuitable(column) from None
-    return texts
 
 
 def _as_texts(cells: Any) -> Any:

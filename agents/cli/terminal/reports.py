@@ -17,7 +17,12 @@ from typing import Any, BinaryIO, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.agents.cli.terminal.columnar import begins_table, import_arrow, read_batches
+from ldpstream.agents.cli.terminal.columnar import (
+    begins_table,
+    import_arrow,
+    numbers_of,
+    read_batches,
+)
 from ldpstream.agents.cli.terminal.errors import Refused
 from ldpstream.agents.cli.terminal.value_options import NearNow
 from ldpstream.agents.cli.terminal.values import BadLines, source_name, unreadable
@@ -66,21 +71,26 @@ def write_table(
 ) -> None:
     """Write reports as an Arrow file; one that is not written to its end is refused when read."""
     arrow, ipc = import_arrow("pyarrow"), import_arrow("pyarrow.ipc")
-    writer, size = None, spec.mechanism.report_bytes
+    writer, of_report = None, arrow.binary(spec.mechanism.report_bytes)
+    of_time = arrow.timestamp("ms", tz="UTC")
     for reports, times_ms in chunks:
-        encoded = np.ascontiguousarray(spec.mechanism.encode(reports))
-        columns = {
-            "report": arrow.FixedSizeBinaryArray.from_buffers(
-                arrow.binary(size), len(encoded), [None, arrow.py_buffer(encoded)]
-            )
-        }
+        encoded: NDArray[Any] = spec.mechanism.encode(reports)
+        columns = {"report": (of_report, encoded)}
         if times_ms is not None:
-            cut = arrow.array(times_ms - times_ms % spec.precision_ms)
-            columns["time"] = cut.cast(arrow.timestamp("ms", tz="UTC"))
-        batch = arrow.record_batch(columns, metadata=_metadata(spec))
+            columns["time"] = (of_time, times_ms - times_ms % spec.precision_ms)
+        schema = arrow.schema(
+            [(name, kind) for name, (kind, _) in columns.items()], metadata=_metadata(spec)
+        )
+        # From their buffers: pyarrow's conversions import pandas where it is installed.
+        arrays = [
+            arrow.Array.from_buffers(
+                kind, len(cells), [None, arrow.py_buffer(np.ascontiguousarray(cells))]
+            )
+            for kind, cells in columns.values()
+        ]
         if writer is None:
-            writer = ipc.new_file(sink, batch.schema)
-        writer.write_batch(batch)
+            writer = ipc.new_file(sink, schema)
+        writer.write_batch(arrow.RecordBatch.from_arrays(arrays, schema=schema))
     if writer is not None:
         writer.close()
 
@@ -207,7 +217,7 @@ def _read_table(
         # Whoever wrote the table may have filled up the buffer.
         payload = np.frombuffer(columns["report"].buffers()[1], dtype=np.uint8)
         encoded = payload[start * size : (start + len(batch)) * size].reshape(-1, size)
-        times_ms = columns["time"].cast("int64").to_numpy() if "time" in columns else None
+        times_ms = numbers_of(columns["time"].cast("int64")) if "time" in columns else None
         parsed = _decode(encoded, times_ms, spec, bad, near, {})
         if parsed is not None:
             yield parsed

@@ -3,10 +3,12 @@
 import io
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +126,25 @@ def test_a_table_that_is_bad_throughout_is_not_read_to_its_end(file: str):
             writer.write_batch(batch)
     with pytest.raises(Refused, match=r"10,500 of the first 10,500 lines are bad"):
         list(read_values(io.BytesIO(out.getvalue()), domain, Reading(), chunk=20_000))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_no_table_makes_a_command_import_pandas(file: str, tmp_path: Path, form: Form):
+    """Where it is installed, pyarrow imports it for conversions, a quarter of a command's start."""
+    assert find_spec("pandas") is not None
+    times = pa.array([START_MS, None]).cast(pa.timestamp("ms", tz="UTC"))
+    values = keep(tmp_path, form(pa.table({"time": times, "mode": ["1", None]})))
+    options = ["--times", "--replay", "--skip-bad", "--to", str(tmp_path / "reports")]
+    for command in (["privatize", *options, "c", values], ["estimate", "c", options[-1]]):
+        name, *rest = command
+        script = (
+            "import atexit, sys; from ldpstream.agents.cli.main import main\n"
+            "atexit.register(lambda: print('pandas' in sys.modules, file=sys.stderr))\n"
+            f"main({[name, '-c', file, *rest]!r})"
+        )
+        ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+        assert ended.returncode == 0, ended.stderr
+        assert ended.stderr.splitlines()[-1] == "False"
 
 
 @pytest.mark.parametrize("form", FORMS)
