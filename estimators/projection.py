@@ -78,9 +78,11 @@ def project_down(shares: Floats, coordinates: Integers, groups: Integers, totals
     """
     parents, above = groups, totals
     for halvings in reversed(range(int(coordinates.max(initial=0)).bit_length())):
-        keys = np.stack([groups, *(coordinates >> halvings)])
-        _, first, nodes = np.unique(keys, axis=1, return_index=True, return_inverse=True)
-        nodes = nodes.reshape(-1)
+        # One number for each node: at most as many as groups times values.
+        keys = groups
+        for places in coordinates >> halvings:
+            keys = keys * (int(places.max()) + 1) + places
+        _, first, nodes = np.unique(keys, return_index=True, return_inverse=True)
         sums = np.bincount(nodes, shares).astype(np.float64)
         above = project_blocks(sums, parents[first], above)
         parents = nodes

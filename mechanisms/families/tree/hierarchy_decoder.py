@@ -22,7 +22,7 @@ from typing import Self
 
 import numpy as np
 
-from ldpstream.mechanisms.base.arrays import Floats, Indices
+from ldpstream.mechanisms.base.arrays import Floats, Indices, Integers
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.design.incidence import Incidence
 from ldpstream.mechanisms.families.tree.hierarchy import Depths, Hierarchy, HierarchyLevel
@@ -242,17 +242,17 @@ class HierarchyDecoder:
     def _zeros(self, b: int) -> Pyramid:
         return {depths: np.zeros((b, *(1 << depth for depth in depths))) for depths in self._every}
 
-    def second_moments(self, counts: Statistic, totals: Floats) -> Floats:
-        """Return `sum_y N[y] h_x(y)^2` of every value, counts `(b, order)` -> `(b, m)`.
+    def second_moments(self, counts: Statistic, totals: Floats, at: slice | Integers) -> Floats:
+        """Return `sum_y N[y] h_x(y)^2` of values, counts `(b, order)` -> `(b, q)`.
 
-        `totals` are those of the counts, `(b, m)`. For large trees this is approximate: reports
-        count as uniform in their level, except those of x and its siblings below one parent, which
-        count with the most noise that they may have.
+        `totals` are those of the counts, `(b, m)`, and `at` chooses values. For large trees this is
+        approximate: reports count as uniform in their level, except those of x and its siblings
+        below one parent, which count with the most noise that they may have.
         """
         of = self.singles
         # einsum adds in one fixed order; a dot product would depend on the BLAS in use.
         if not of.by_level:
-            listed: Floats = np.einsum("bo,ro->br", counts, of.squares)
+            listed: Floats = np.einsum("bo,ro->br", counts, of.squares[at])
             return listed
         levels = np.stack([counts[:, lv.reports].sum(axis=1) for lv in self._levels], axis=1)
         uniform = np.einsum("bo,ro->br", levels, of.squares)
@@ -262,7 +262,8 @@ class HierarchyDecoder:
             near = np.repeat(pairs, 2, axis=axis).take(np.arange(extent), axis=axis)
         near = np.clip(near.reshape(len(counts), -1), 0.0, counts.sum(axis=1)[:, None])
         mean = (of.squares * [level.share for level in self._levels]).sum(axis=1)
-        moments: Floats = uniform[:, of.rows] + near * (of.noisiest - mean)[of.rows]
+        rows = of.rows[at]
+        moments: Floats = uniform[:, rows] + near[:, at] * (of.noisiest - mean)[rows]
         return moments
 
     @cached_property
