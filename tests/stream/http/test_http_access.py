@@ -154,7 +154,7 @@ async def test_every_answer_has_the_headers_of_a_strict_site(client: Client) -> 
 
 def test_the_script_keeps_the_token_for_the_tab_and_out_of_addresses() -> None:
     script = (Path(__file__).parents[3] / "agents/web/page/js/api.js").read_text()
-    assert "Authorization: `Bearer ${withToken}`" in script
+    assert "Authorization: `Bearer ${token()}`" in script
     assert "sessionStorage" in script
     assert not re.search(r"localStorage|cookie|location|[?&]token", script)
 
