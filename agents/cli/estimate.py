@@ -9,10 +9,8 @@ from ldpstream.agents.cli.terminal.common import (
     refuse_one_report,
 )
 from ldpstream.agents.cli.terminal.errors import Refused
-from ldpstream.agents.cli.terminal.options import (
-    Form,
-    query_parameters,
-)
+from ldpstream.agents.cli.terminal.options import Form
+from ldpstream.agents.cli.terminal.query_options import query_parameters
 from ldpstream.agents.cli.terminal.reports import read_reports
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.config.query.options import EstimateOptions

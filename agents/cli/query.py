@@ -4,10 +4,8 @@ from typing import Any
 
 from ldpstream.agents.cli.terminal.client import check_reachable
 from ldpstream.agents.cli.terminal.errors import Refused
-from ldpstream.agents.cli.terminal.options import (
-    Form,
-    query_parameters,
-)
+from ldpstream.agents.cli.terminal.options import Form
+from ldpstream.agents.cli.terminal.query_options import query_parameters
 
 
 def query_windows(

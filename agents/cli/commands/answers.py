@@ -7,8 +7,9 @@ from typing import Any
 
 import click
 
-from ldpstream.agents.cli.terminal.options import config_option, form_options, query_options
+from ldpstream.agents.cli.terminal.options import config_option, form_options
 from ldpstream.agents.cli.terminal.parameters import Whole
+from ldpstream.agents.cli.terminal.query_options import query_options
 
 
 @click.command()

@@ -12,10 +12,10 @@ from ldpstream.agents.cli.terminal.options import (
     config_option,
     form_options,
     ledger_options,
-    query_options,
     reading_options,
 )
 from ldpstream.agents.cli.terminal.parameters import Real, Whole
+from ldpstream.agents.cli.terminal.query_options import query_options
 from ldpstream.agents.config.privacy.delta import DELTA
 from ldpstream.estimators.planning.choices import (
     LIMIT_SECONDS,

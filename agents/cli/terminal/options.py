@@ -3,16 +3,14 @@
 A command is declared with nothing else, so that `--help` does not wait for the configuration.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, Final, Literal, TypeVar
 
 import click
 
-from ldpstream.agents.broker.record_time import now_ms
 from ldpstream.agents.cli.terminal.errors import Refused
 from ldpstream.agents.cli.terminal.parameters import Whole, group_options
-from ldpstream.agents.config.query.settings import SETTINGS, Setting
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Form = Literal["table", "json", "csv"]
@@ -92,6 +90,7 @@ def verbose_option(command: Command) -> Command:
 
 
 def _parse_time(text: str) -> int:
+    from ldpstream.agents.broker.record_time import now_ms
     from ldpstream.mechanisms.base.times import format_time, parse_time
 
     try:
@@ -118,36 +117,6 @@ def form_options(command: Command) -> Command:
         option = click.option(f"--{form}", "form", flag_value=form, default="table", help=text)
         command = option(command)
     return command
-
-
-def query_options(command: Command) -> Command:
-    """Add the options of a query, collected as keywords; `query_parameters` reads them."""
-    for setting in reversed(SETTINGS):
-        command = _option(setting)(command)
-    return command
-
-
-def _option(setting: Setting) -> Callable[[Command], Command]:
-    name, schema = f"--{setting.word}", setting.schema
-    if schema["type"] == "boolean":
-        return click.option(name, is_flag=True, default=None, help=f"{setting.help}.")
-    names = schema.get("enum")
-    return click.option(
-        name,
-        type=click.Choice(names) if isinstance(names, list) else None,
-        metavar=setting.form,
-        multiple=setting.repeated,
-        help=f"{setting.help}{'; repeatable' if setting.repeated else ''}.",
-    )
-
-
-def query_parameters(written: Mapping[str, Any]) -> dict[str, Sequence[str]]:
-    """Return the texts of the options that were given, by the name they have in a URL."""
-    return {
-        word: value if isinstance(value, tuple) else ("true" if value is True else value,)
-        for word, value in written.items()
-        if value is not None and value != ()
-    }
 
 
 @dataclass(frozen=True, kw_only=True)

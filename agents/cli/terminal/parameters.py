@@ -1,4 +1,7 @@
-"""Types of options that are numbers, and groups of options that a command gets as one object."""
+"""Types of options that are numbers, and groups of options that a command gets as one object.
+
+What reads numbers is imported once there is one: `--help` does not wait for fractions.
+"""
 
 from collections.abc import Callable
 from functools import wraps
@@ -6,8 +9,6 @@ from inspect import signature
 from typing import Any, TypeVar, cast
 
 import click
-
-from ldpstream.mechanisms.base.numbers import read_number, read_whole
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -38,6 +39,8 @@ class Whole(click.IntRange):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the number, or refuse the text."""
+        from ldpstream.mechanisms.base.numbers import read_whole
+
         if isinstance(value, str):
             try:
                 value = read_whole(value)
@@ -51,6 +54,8 @@ class Real(click.FloatRange):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the number, or refuse the text."""
+        from ldpstream.mechanisms.base.numbers import read_number
+
         if isinstance(value, str):
             try:
                 value = read_number(value)

@@ -13,7 +13,7 @@ from ldpstream.agents.cli.commands.answers import query
 from ldpstream.agents.cli.commands.files import estimate
 from ldpstream.agents.cli.estimate import resolve_options
 from ldpstream.agents.cli.terminal.errors import Refused
-from ldpstream.agents.cli.terminal.options import query_parameters
+from ldpstream.agents.cli.terminal.query_options import query_parameters
 from ldpstream.agents.config import ConfigError, read_config
 from ldpstream.agents.config.query.capabilities import read_options, request_options
 from ldpstream.agents.config.query.options import (
