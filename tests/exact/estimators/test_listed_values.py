@@ -121,6 +121,18 @@ def test_a_transform_by_stretches_is_that_of_the_whole(shape: Any, kind: Any, mo
     assert walsh.walsh_hadamard(vectors).tobytes() == whole.tobytes()
 
 
+@pytest.mark.parametrize("length", [1, 2, 32, 128, 1_024, 1 << 15])
+@pytest.mark.parametrize("most", [1_000, 2**53 // 128, 2**62 // (1 << 15)])
+def test_a_transform_of_whole_numbers_is_exact(length: int, most: int):
+    """Products in float64 would not be where sums reach 2^53."""
+    vectors = np.random.default_rng(2).integers(-most, most, (2, length), endpoint=True)
+    vectors[0] = most
+    rows = np.unique(np.array([0, 1, 5, length // 2, length - 1]) % length)
+    signs = np.where(walsh.positive(rows[:, None], np.arange(length)), 1, -1)
+    expected = [[int((sign.astype(object) * row).sum()) for sign in signs] for row in vectors]
+    assert walsh.walsh_hadamard(vectors)[:, rows].tolist() == expected
+
+
 def plainly_projected(values: Any, groups: Any, totals: Any) -> Any:
     """Project all groups at once, as the method is written in the literature."""
     order = np.lexsort((-values, groups))
