@@ -49,8 +49,11 @@ _LARGEST: Final = -1.2
 _STEPS: Final = 8
 _PRECISION: Final = 1e-6
 """Steps get shorter by their square: after one of this size the root is known to ten digits."""
-_TILTS: Final = (2.0 ** -np.arange(9.0)).tolist()
+_TILTS: Final = 2.0 ** -np.arange(9.0)
 """The a of `mean_ceiling`; the smallest is best if the sum is a million times a report's bound."""
+_ROOMS: Final = -np.expm1(-_TILTS)
+_CHANGES: Final = np.diff(1.0 / _ROOMS) / -np.diff(_TILTS / _ROOMS)
+"""Where the next a is better: `total/largest` in units of `log(9/level)`."""
 
 
 def anytime_distances(sums: Sums, n: int, level: float, options: Options) -> tuple[Floats, Floats]:
@@ -153,22 +156,30 @@ def tail_half_width(
         for each, scale in zip((variance, off, sharpest), _STEPS_OF_A_UNIT.flat, strict=True)
     ]
     if off.size <= _FEW:
-        columns, place = np.stack(np.broadcast_arrays(*steps)).reshape(3, -1), np.arange(off.size)
+        every = np.empty((3, *off.shape), dtype=np.int64)
+        for row, each in zip(every, steps, strict=True):
+            row[...] = each
+        columns, place = every.reshape(3, -1), np.arange(off.size).reshape(off.shape)
     else:
         columns, place = _distinct_columns(steps)
     halves = tail_mixture(exponent, np.exp(columns / _STEPS_OF_A_UNIT), n, level) / n
-    return np.where(some, halves[place].reshape(off.shape), 0.0)
+    return np.where(some, np.broadcast_to(halves.take(place), off.shape), 0.0)
 
 
 def _steps_above(numbers: Floats, some: Bools, scale: float) -> Integers:
     """Return logarithms as numbers of steps of `1/scale`, rounded up, `(.., q)`.
 
-    Only `some` of the q numbers have one; the others get that of the first of them.
+    Only `some` of the q numbers have one; the others get that of the first of them. If all numbers
+    are equal, one stands for all: `(.., 1)`.
     """
+    place = int(np.argmax(some))
+    alike = numbers[..., place, None]
+    if (numbers == alike).all():
+        return np.ceil(np.log(alike) * scale).astype(np.int64)
     steps = np.log(numbers, out=np.zeros(numbers.shape), where=some)
     steps *= scale
     whole = np.ceil(steps, out=steps).astype(np.int64)
-    np.copyto(whole, whole[..., int(np.argmax(some)), None], where=~some)
+    np.copyto(whole, whole[..., place, None], where=~some)
     return whole
 
 
@@ -178,13 +189,18 @@ def _distinct_columns(rows: Sequence[Integers]) -> tuple[Integers, Integers]:
     Keys are built row by row, and kept small enough to be counted in a table.
     """
     numbers: list[Integers] = []
-    key, end = np.zeros(1, dtype=np.int64), 1
+    key, end, varied = np.zeros(1, dtype=np.int64), 1, 0
     for row in rows:
-        least = int(row.min())
-        used, place = _distinct(row - least, int(row.max()) - least + 1)
-        numbers.append(used + least)
+        if row.shape[-1] == 1:
+            used, place = row.ravel(), np.arange(row.size).reshape(row.shape)
+        else:
+            least = int(row.min())
+            used, place = _distinct(row - least, int(row.max()) - least + 1)
+            used, varied = used + least, varied + 1
+        numbers.append(used)
         key, end = key * used.size + place, end * used.size
-    used, place = _distinct(key, end)
+    # Where only one row is not the same for all queries, all combinations are in use.
+    used, place = (np.arange(end), key) if varied == 1 else _distinct(key, end)
     each = np.unravel_index(used, tuple(row.size for row in numbers))
     return np.stack([row[at] for row, at in zip(numbers, each, strict=True)]), place
 
@@ -197,7 +213,7 @@ def _distinct(key: Integers, end: int) -> tuple[Integers, Integers]:
     used = np.flatnonzero(np.bincount(key.ravel(), minlength=end))
     numbers = np.empty(end, dtype=np.int64)
     numbers[used] = np.arange(used.size)
-    return used, numbers[key]
+    return used, numbers.take(key)
 
 
 def tail_mixture(
@@ -312,11 +328,14 @@ def mean_ceiling(total: Floats, largest: Floats, level: float) -> Floats:
     stays below `1/level` (Ville). Nine values of a get a ninth of the level each, and the least
     bound is returned.
     """
-    scale = math.log(len(_TILTS) / level)
+    scale = math.log(_TILTS.size / level)
+    term = np.divide(total, largest, out=np.zeros(total.shape), where=largest > 0.0)
+    # Of all a, only these are the best of any sum.
+    ends = np.array([term.min(initial=np.inf), term.max(initial=0.0)])
+    first, last = np.searchsorted(_CHANGES, ends / scale)
     lowest = np.full(total.shape, np.inf)
-    bound, term = np.empty_like(lowest), np.empty_like(lowest)
-    for tilt in _TILTS:
-        room = -math.expm1(-tilt)
+    bound = np.empty_like(lowest)
+    for tilt, room in zip(_TILTS[first : last + 1], _ROOMS[first : last + 1], strict=True):
         np.multiply(total, tilt / room, out=bound)
         np.multiply(largest, scale / room, out=term)
         np.minimum(lowest, np.add(bound, term, out=bound), out=lowest)

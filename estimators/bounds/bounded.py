@@ -165,7 +165,7 @@ def choose_bounds(sums: Sums, n: int, options: Options, se: Floats) -> tuple[Flo
     # Among respondents, a query whose worst noise is 0 is known exactly and needs no bound: a block
     # of one value, a whole block, a block that nobody reported.
     error = sums.spread if options.estimand == "population" else sums.noise.ceiling
-    known = np.broadcast_to(error <= 0.0, value.shape)
+    known = error <= 0.0
     if known.any():
         low, high = (np.where(known, value, end) for end in (low, high))
         form = np.where(known, "known", form)
@@ -191,8 +191,8 @@ def cut_bounds(sums: Sums, n: int, ends: Pair, options: Options) -> Pair:
         low, high = np.where(known, ends, (low, high))
     # Bounds that are not cut share one array.
     return (
-        ends[0] if np.array_equal(low, ends[0]) else low,
-        ends[1] if np.array_equal(high, ends[1]) else high,
+        ends[0] if (low == ends[0]).all() else low,
+        ends[1] if (high == ends[1]).all() else high,
     )
 
 
@@ -224,8 +224,9 @@ def _fill(*rules: Rule) -> tuple[Floats, Floats, Forms]:
             continue
         for out, end in zip((low, high), ends(places), strict=True):
             column = np.asarray(end)
-            of_these = column.shape == (np.count_nonzero(places),) and column.shape != places.shape
-            out[places] = column if of_these else np.broadcast_to(column, places.shape)[places]
+            if column.shape != shape and column.shape != (np.count_nonzero(places),):
+                column = np.broadcast_to(column, shape)
+            out[places] = column[places] if column.shape == shape else column
         forms[places] = form
     return low, high, forms
 

@@ -207,31 +207,32 @@ class Distinct:
     places: Integers
 
     @classmethod
-    def of(cls, decoder: Decoder, decoded: Floats) -> Self | None:
+    def of(cls, decoder: Decoder, totals: Floats) -> Self | None:
         """Return the distinct ones of the sums of all single values' decoders, float64 `(k,)`.
 
         None if estimates do not follow from shares alone (`Decoder.in_steps`), if there could be
         half as many different shares as values, or if values are so few that this saves no time.
         """
-        if decoder.step is None or decoded.size < _FEWEST_VALUES:
+        if decoder.step is None or totals.size < _FEWEST_VALUES:
             return None
-        alike = np.arange(decoded.size) if decoder.in_steps is None else decoder.in_steps
-        steps = decoded[alike]
-        steps -= steps.min()
+        every = np.arange(totals.size)
+        alike, of_these = every, totals
+        if decoder.in_steps is not None:
+            alike, of_these = decoder.in_steps, totals[decoder.in_steps]
+        steps = of_these - of_these.min()
         steps /= decoder.step
         most = float(steps.max()) + 1.0
-        if not 2.0 * (most + decoded.size - alike.size) < decoded.size:
+        if not 2.0 * (most + totals.size - alike.size) < totals.size:
             return None
         step = np.rint(steps, out=steps).astype(np.int64)
         owner = np.full(round(most), -1, dtype=np.int64)
         owner[step] = alike
         some = owner >= 0
-        values, places = owner[some], (np.cumsum(some) - 1)[step]
-        if alike.size == decoded.size:
+        values, places = owner[some], (np.cumsum(some) - 1).take(step)
+        if alike.size == totals.size:
             return cls(values, places)
-        every = np.empty(decoded.size, dtype=np.int64)
+        others = np.setdiff1d(every, alike, assume_unique=True)
         every[alike] = places
-        others = np.setdiff1d(np.arange(decoded.size), alike, assume_unique=True)
         every[others] = values.size + np.arange(others.size)
         return cls(np.concatenate((values, others)), every)
 

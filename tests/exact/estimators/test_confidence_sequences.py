@@ -110,6 +110,19 @@ def test_the_mixture_holds_for_rare_noise():
     assert failing([mean] * 500, bennett) <= level
 
 
+@pytest.mark.parametrize("level", [0.9, 0.05, 1e-7])
+def test_the_ceiling_of_means_is_the_least_of_all_nine(level: float):
+    generator = np.random.default_rng(3)
+    for size in (0, 1, 2, 40):
+        for scale in (0.0, 1.0, 9.0):
+            total = np.exp(generator.normal(0.0, scale, (3, size))) * generator.integers(0, 2, size)
+            largest = np.exp(generator.normal(0.0, scale / 2.0, (3, size)))
+            tilts = 2.0 ** -np.arange(9.0)[:, None, None]
+            room = -np.expm1(-tilts)
+            every = total * (tilts / room) + largest * (math.log(9.0 / level) / room)
+            assert np.array_equal(mean_ceiling(total, largest, level), every.min(axis=0))
+
+
 @pytest.mark.parametrize("mean", [0.02, 0.3, 0.9])
 def test_the_ceiling_of_means_fails_less_often_than_its_level_over_all_paths(mean: float):
     rate = failing(
