@@ -45,21 +45,21 @@ def estimate_values(
     n: int,
     *,
     values: Integers | None = None,
-    decoded: Floats | None = None,
+    decoded: Decoded | None = None,
     **options: Unpack[OptionKeywords],
 ) -> Estimate:
     """Estimate the share of every value, q = k, or of values given by index, int64 `(q,)`.
 
     Estimates of some values equal, bit for bit, what `take` returns from those of all. Simultaneous
-    bounds always hold over all values, since listed values may be post-selected. `decoded` are the
-    `share_sums` of all values, if the caller has them.
+    bounds always hold over all values, since listed values may be post-selected. `decoded` is what
+    `decode_values` returns, if the caller has it.
     """
     many = mechanism.size
     if options.get("simultaneous") and options.get("family") is None:
         options["family"] = many
     if values is None:
-        decoded = share_sums(mechanism, statistic, n) if decoded is None else decoded
-        if (distinct := Distinct.of(mechanism.decoder, decoded)) is not None:
+        decoded = decode_values(mechanism, statistic, n) if decoded is None else decoded
+        if (distinct := Distinct.of(mechanism.decoder, decoded.totals)) is not None:
             estimate = estimate_values(
                 mechanism, statistic, n, values=distinct.values, decoded=decoded, **options
             )
@@ -93,10 +93,10 @@ def _tallies_all(decoder: CountDecoder, values: int) -> bool:
     return bool(distinct * values <= MOST_DISTINCT)
 
 
-def share_sums(mechanism: Mechanism, statistic: Statistic, n: int) -> Floats:
-    """Return the sums of all single values' decoders, float64 `(k,)`: n times their shares."""
+def decode_values(mechanism: Mechanism, statistic: Statistic, n: int) -> Decoded:
+    """Decode the reports once, for all estimates of single values."""
     check_counts(mechanism, statistic, n)
-    return mechanism.decoder.totals(statistic)
+    return mechanism.decoder.decode_values(statistic)
 
 
 def value_sums(
@@ -105,25 +105,24 @@ def value_sums(
     n: int,
     *,
     values: Integers | None = None,
-    decoded: Floats | None = None,
+    decoded: Decoded | None = None,
 ) -> Sums:
     """Return the sums of all single values, q = k, or of those with the indices `values`, `(q,)`.
 
-    `decoded` are the `share_sums` of all values, if the caller has them. The sums of some values
-    equal, bit for bit, these entries for all values, and with `decoded` take memory for q entries.
+    `decoded` is what `decode_values` returns, if the caller has it. The sums of some values equal,
+    bit for bit, these entries for all values, and with `decoded` take memory for q entries.
     """
-    total = share_sums(mechanism, statistic, n) if decoded is None else decoded
+    decoded = decode_values(mechanism, statistic, n) if decoded is None else decoded
     decoder = mechanism.decoder
     of_value = decoder.groups()
     at = slice(None) if values is None else values
-    of_group = decoder.group_reports(statistic)
-    single, total = decoder.single_values(Decoded(statistic, total, of_group), at), total[at]
+    single, total = decoder.single_values(decoded, at), decoded.totals[at]
     if values is None:
         group = all_in_one(mechanism.size) if of_value is None else of_value
     else:
         group = np.zeros(values.size, dtype=np.int64) if of_value is None else of_value[values]
     sizes = np.array([mechanism.size]) if of_value is None else np.bincount(of_value)
-    reports, rest = of_group[group], sizes[group] - 1
+    reports, rest = decoded.reports[group], sizes[group] - 1
     quietest, noisiest = single.quietest, single.noisiest
     share = 1.0 / mechanism.size
     deviations = decoder.value_deviations() if isinstance(decoder, LinearDecoder) else None

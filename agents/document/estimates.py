@@ -21,10 +21,10 @@ from ldpstream.estimators.bounds.options import OptionKeywords
 from ldpstream.estimators.bounds.types import Estimate
 from ldpstream.estimators.estimate import (
     check_counts,
+    decode_values,
     estimate_prepared,
     estimate_sets,
     estimate_values,
-    share_sums,
 )
 from ldpstream.estimators.projection import (
     known_totals,
@@ -153,8 +153,8 @@ def list_values(basis: Basis) -> Listed:
         indices = _choose(options.top, everything.value, projected, None)
         return Listed(indices, everything.take(indices), projected, simultaneous)
     # Decode only shares for all values: bounds take many times their memory, and are per value.
-    decoded = share_sums(mechanism, statistic, n)
-    shares = decoded / n if n else np.full_like(decoded, np.nan)
+    decoded = decode_values(mechanism, statistic, n)
+    shares = decoded.totals / n if n else np.full(mechanism.size, np.nan)
     if hidden is not None:
         shares[hidden] = basis.merged_reports / n / hidden.sum()
     projected = _project(basis, shares)

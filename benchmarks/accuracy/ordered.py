@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from benchmarks.accuracy.alternatives import ahead, square_wave
 from benchmarks.accuracy.projections import atoms, edge, smooth, spikes, sum_over_ranges
 from benchmarks.accuracy.simulate import Case, draw_by_privatizing, zipf
-from ldpstream.estimators.estimate import estimate_prepared, share_sums
+from ldpstream.estimators.estimate import estimate_prepared
 from ldpstream.estimators.projection import known_totals, project_down
 from ldpstream.estimators.queries import prepare_sets
 from ldpstream.mechanisms.domains.blocks import Blocks
@@ -83,7 +83,7 @@ def maps() -> dict[str, Floats]:
 
 def estimates(tree: Tree, statistic: NDArray[np.int64], n: int) -> tuple[Floats, Floats]:
     """Return the unbiased shares and the projected ones, as documents have them."""
-    shares = share_sums(tree, statistic, n) / n
+    shares = tree.decoder.totals(statistic) / n
     return shares, project_down(shares, tree.coordinates, *known_totals(tree, statistic, n))
 
 

@@ -46,7 +46,6 @@ from benchmarks.accuracy.alternatives import (
 )
 from benchmarks.accuracy.projections import real, smooth, spikes
 from benchmarks.accuracy.simulate import zipf
-from ldpstream.estimators.estimate import share_sums
 from ldpstream.estimators.projection import known_totals, project_down, project_simplex
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.groups.mechanism import sensitive_groups
@@ -99,7 +98,7 @@ def own_shares(mechanism: Mechanism, counts: Integers, entropy: SeededEntropy) -
     """Draw the reports of these users, and return the statistic's unbiased shares."""
     values, statistic = np.repeat(np.arange(counts.size), counts), mechanism.empty()
     mechanism.accumulate(statistic, mechanism.privatize(values, entropy=entropy))
-    return np.asarray(share_sums(mechanism, statistic, int(counts.sum())) / counts.sum())
+    return np.asarray(mechanism.decoder.totals(statistic) / counts.sum())
 
 
 def published_shares(tree: Tree, counts: Integers, entropy: SeededEntropy) -> Floats:
@@ -107,7 +106,7 @@ def published_shares(tree: Tree, counts: Integers, entropy: SeededEntropy) -> Fl
     values, statistic = np.repeat(np.arange(counts.size), counts), tree.empty()
     tree.accumulate(statistic, tree.privatize(values, entropy=entropy))
     n = int(counts.sum())
-    shares = share_sums(tree, statistic, n) / n
+    shares = tree.decoder.totals(statistic) / n
     return project_down(shares, tree.coordinates, *known_totals(tree, statistic, n))
 
 

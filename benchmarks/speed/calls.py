@@ -165,12 +165,16 @@ def bounds(name: str, **options: Any) -> Call:
 
 def few(name: str, number: int) -> Call:
     """Estimate some single values, given the shares of all."""
-    from ldpstream.estimators.estimate import estimate_values, share_sums
+    from ldpstream.estimators import estimate
 
     mechanism, statistic = _collection(name).spec.mechanism, _statistic(name)
     n = mechanism.count(statistic)
-    decoded, some = share_sums(mechanism, statistic, n), np.arange(min(number, mechanism.size))
-    return lambda: estimate_values(mechanism, statistic, n, values=some, decoded=decoded)
+    module: Any = estimate
+    # The other commit may call it by its former name.
+    decode = module.decode_values if hasattr(module, "decode_values") else module.share_sums
+    options = {"values": np.arange(min(number, mechanism.size))}
+    decoded = decode(mechanism, statistic, n)
+    return lambda: module.estimate_values(mechanism, statistic, n, decoded=decoded, **options)
 
 
 def document(name: str, *, first: bool = False, **options: Any) -> Call:

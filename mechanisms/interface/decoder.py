@@ -27,16 +27,20 @@ PART = 1 << 17
 """Number of values or reports processed at a time, which bounds temporary memory."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Decoded:
-    """A statistic with the estimated `shares` of all values, float64 `(k,)`.
+    """A statistic with the `totals` of all values, float64 `(k,)`, n times their estimated shares.
 
-    `reports` is the number of reports of each group, int64 `(groups,)`.
+    `reports` is the number of reports of each group, int64 `(groups,)`. `quadratic`, float64
+    `(k,)`, is what second moments have beside a multiple of the totals, where it takes another
+    transform; and `parts` is the same of each decoder that this one is made of.
     """
 
     statistic: Statistic
-    shares: Floats
+    totals: Floats
     reports: Integers
+    quadratic: Floats | None = None
+    parts: "tuple[Decoded, ...]" = ()
 
 
 @dataclass(frozen=True)
@@ -76,17 +80,20 @@ class Decoder(ABC):
         Divided by `n` this is the unbiased estimate of every value's share.
         """
 
+    def decode_values(self, statistic: Statistic) -> Decoded:
+        """Return the totals, and what else takes time that grows with the number of reports."""
+        return Decoded(statistic, self.totals(statistic), self.group_reports(statistic))
+
     def second_moments(self, statistic: Statistic) -> Floats:
         """Return `moments` of every single value, float64 `(k,)`."""
-        decoded = Decoded(statistic, self.totals(statistic), self.group_reports(statistic))
-        return self.moments(decoded, slice(None))
+        return self.moments(self.decode_values(statistic), slice(None))
 
     @abstractmethod
     def moments(self, decoded: Decoded, at: slice | Integers) -> Floats:
         """Return `sum_i h_x(y_i)^2` of a slice of the values, or of those with indices `(q,)`.
 
         If the statistic does not determine it, an unbiased estimate of its mean,
-        `sum_i (Q h_x^2)[x_i]`. What follows from the shares is not decoded again.
+        `sum_i (Q h_x^2)[x_i]`. What follows from the totals is not decoded again.
         """
 
     @abstractmethod

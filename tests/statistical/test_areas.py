@@ -13,7 +13,6 @@ from benchmarks.accuracy.repeated import privatized
 from ldpstream.estimators.areas.areas import NamedAreas, estimate_areas
 from ldpstream.estimators.areas.tree import prepare_tree
 from ldpstream.estimators.bounds.options import Estimand, Method
-from ldpstream.estimators.estimate import share_sums
 from ldpstream.mechanisms.domains.blocks import box_blocks
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from tests.soak import chosen
@@ -90,7 +89,7 @@ def test_all_bounds_hold_together_and_the_picture_is_nearer(
         truth = count / REPORTS if estimand == "respondents" else city()
         covered += holds(found, truth)
         flat = (np.bincount(blocks, count) / np.bincount(blocks) / REPORTS)[blocks]
-        cells = share_sums(MECHANISM, statistic, REPORTS) / REPORTS
+        cells = MECHANISM.decoder.totals(statistic) / REPORTS
         distances.append([distance(one, truth) for one in (picture(found), flat, cells)])
     ours, of_blocks, of_cells = np.mean(distances, axis=0)
     assert covered >= LEAST * windows

@@ -23,6 +23,11 @@ class ReportLayout:
         self.orders = orders
         self.starts: Indices = np.cumsum(orders) - orders
         self.outputs = int(orders.sum())
+        # The blocks of several reports, and the first reports of each and after it.
+        self.several: Indices = np.flatnonzero(orders > 1)
+        firsts = self.starts[self.several]
+        ends = np.stack([firsts, firsts + orders[self.several]], axis=1).ravel()
+        self.ends: Indices = ends[ends < self.outputs]
 
     @property
     def disjoint(self) -> bool:
@@ -47,7 +52,12 @@ class DisclosedBlocks(CountDecoder):
         return np.repeat(np.arange(layout.blocks.count, dtype=np.int64), layout.orders)
 
     def group_reports(self, statistic: Statistic) -> Indices:
-        return np.add.reduceat(statistic, self.reports.starts)
+        layout = self.reports
+        # A block of one report, of which there may be many, is its own sum.
+        counts: Indices = statistic[layout.starts]
+        if layout.several.size:
+            counts[layout.several] = np.add.reduceat(statistic, layout.ends)[::2]
+        return counts
 
 
 class BlockLayout(ReportLayout):

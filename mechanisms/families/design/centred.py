@@ -20,8 +20,6 @@ from ldpstream.mechanisms.interface.decoder import Decoded, SingleValues, Statis
 
 _MOST_LEVELS: Final = 64
 """Number of loads that are tried for the extremes of values."""
-_MOST_LISTED: Final = 64
-"""Up to this many reports, what each adds to the moments of a value is listed."""
 _MOST_PAIRS: Final = 512
 """Up to this many values, every pair of them is compared for the extremes of their noise."""
 
@@ -31,17 +29,27 @@ class CentredDesign:
 
     This is the two-valued decoder, plus what is `moved`, which is the same for all values and 0
     where all loads are equal.
+
+    Sums over reports are made of these: the total is a step for each report that supports x, plus
+    `of_reports[:, 0]` of each report; the sum of squares is `slope` times the total, plus `of_load`
+    times the loads of reports that support x, plus `of_reports[:, 1]` of each report.
     """
 
     def __init__(self, design: SymmetricDesign, incidence: Incidence, size: int) -> None:
         self._design, self._size = design, size
-        self.to_values, self._to_reports = incidence.to_values, incidence.to_reports
-        self.step, self.low = float(1 / design.support.gap), float(design.support.low)
+        self._to_values, self._to_reports = incidence.to_values, incidence.to_reports
+        support = design.support
+        self.step, self.low = float(1 / support.gap), float(support.low)
         values = (np.arange(design.order) < size).astype(np.int64)
-        self._load: Indices = self._to_reports(values[None])[0].astype(np.int64)
-        self._unsupported: Floats = (1.0 - self.step * self._load) / size
+        self.load: Indices = self._to_reports(values[None])[0].astype(np.int64)
+        unsupported: Floats = (1.0 - self.step * self.load) / size
+        self._unsupported = unsupported
         alike = design.order == size
-        self.moved: Floats = self._unsupported - (self._unsupported if alike else self.low)
+        self.moved: Floats = unsupported - (unsupported if alike else self.low)
+        self.slope = float(support.high + support.low) if alike else self.step + 2.0 / size
+        self.of_load = -2.0 * self.step**2 / size
+        squares = unsupported * (unsupported - self.slope)
+        self.of_reports: Floats = np.stack([unsupported, squares], axis=1)
 
     @cached_property
     def ends(self) -> Floats:
@@ -51,14 +59,14 @@ class CentredDesign:
         until all values have a report that supports them and one that does not. Beyond
         `_MOST_LEVELS` the last one tried is a bound.
         """
-        load, levels = self._load, np.unique(self._load)
+        load, levels = self.load, np.unique(self.load)
         bounds = np.empty((2, 2, self._size))
         for end, order in enumerate((levels[::-1], levels)):
             within = np.ones((2, self._size), dtype=np.bool_)
             for level in order[:_MOST_LEVELS].tolist():
                 bounds[end][within] = level
                 reached = load >= level if end == 0 else load <= level
-                supporting = self.to_values(reached[None].astype(np.int64))[0, : self._size]
+                supporting = self._to_values(reached[None].astype(np.int64))[0, : self._size]
                 within &= np.stack([supporting == 0, reached.sum() == supporting])
                 if not within.any():
                     break
@@ -74,9 +82,9 @@ class CentredDesign:
         reports that support x'. A depends on the loads of the reports that support both values;
         of many values only the least and the largest possible sum of these is known.
         """
-        design, size, step, load = self._design, self._size, self.step, self._load
+        design, size, step, load = self._design, self._size, self.step, self.load
         squares = self._unsupported**2
-        of_value = self.to_values(squares[None])[0, :size]
+        of_value = self._to_values(squares[None])[0, :size]
         added = step**2 * design.inside + 2.0 * step * self._supported_sum
         unlikely = float(design.unlikely) * (float(squares.sum()) + added)
         gain = float(design.likely - design.unlikely)
@@ -97,29 +105,6 @@ class CentredDesign:
             least = np.full(size, of_value.min() + ends[0])
             largest = np.full(size, of_value.max() + ends[1])
         return np.stack([at_value, gain * least + unlikely, gain * largest + unlikely])
-
-    def moved_moments(self, counts: Statistic) -> Floats:
-        """Return `sum h^2` less what `SupportTables.moments` finds, which knows two numbers only.
-
-        Counts of the reports of some blocks, `(b, order)`, give those of their values, `(b, s)`.
-        """
-        if self._design.order <= _MOST_LISTED:
-            listed: Floats = counts @ self._listed_moments
-            return listed
-        return self._transform_moments(counts)
-
-    @cached_property
-    def _listed_moments(self) -> Floats:
-        """What each report adds, `(order, s)`; of few, a product is faster than a transform."""
-        return self._transform_moments(np.eye(self._design.order, dtype=np.int64))
-
-    def _transform_moments(self, counts: Statistic) -> Floats:
-        # With the two numbers t, and m for what is moved, sum (t + m)^2 is that of t^2 and this:
-        # 2 t m + m^2. The totals include m, so that t^2 comes out too large by (high + low) m.
-        moved = counts * self.moved
-        moments: Floats = 2.0 * self.step * self.to_values(moved)[:, : self._size]
-        moments += (moved @ (self.moved - self.step))[:, None]
-        return moments
 
     @property
     def _supported_sum(self) -> float:
@@ -158,6 +143,13 @@ class CentredDecoder(DesignDecoder):
             reports = layout.starts[here][:, None] + np.arange(layout.designs[kind].order)
             values = by_block[ends[here][:, None] - size + np.arange(size)]
             self._moved.append((self._centred[kind], here, reports, values))
+        self._slope = np.array([design.slope for design in self._centred])
+        self._load: Indices = np.zeros(layout.outputs, dtype=np.int64)
+        for design, _, reports, _ in self._moved:
+            self._load[reports] = design.load
+        # What `quadratic` is for each report of a block whose design is not moved.
+        self._constant: Floats = -self._tables.high * self._tables.low
+        self._all_moved = not self._constant[~self._is_moved].any()
 
     @cached_property
     def _ends(self) -> Floats:
@@ -175,19 +167,33 @@ class CentredDecoder(DesignDecoder):
             decoded[:, reports] += weights[:, values].sum(axis=2)[..., None] * design.moved
         return decoded
 
-    def _block_totals(self, statistic: Statistic) -> Floats:
-        sums: Floats = super()._block_totals(statistic)
-        for design, blocks, reports, _ in self._moved:
-            sums[blocks] += statistic[reports] @ design.moved
-        return sums
+    def decode_values(self, statistic: Statistic) -> Decoded:
+        """Return the totals, and what their squares have beside `slope` times these.
+
+        With u for what a report that does not support x decodes to, `h_x` is u, or `u + step` at
+        reports that support x. How many of these there are follows from the total; the sum of their
+        loads takes a transform, exact like that of the counts.
+        """
+        layout, reports = self._layout, self.group_reports(statistic)
+        rows = np.stack([statistic, statistic * self._load])
+        supporting, loads = self._sum(self._to_values, rows)
+        starts: Floats = self._tables.low[layout.kinds] * reports
+        if self._all_moved:
+            quadratic = np.zeros(self._row.size)
+        else:
+            quadratic = self._in_block(self._constant[layout.kinds] * reports, slice(None))
+        for design, blocks, of_blocks, values in self._moved:
+            started, squares = (statistic[of_blocks] @ design.of_reports).T
+            starts[blocks] = started
+            of_values = design.of_load * loads[of_blocks[:, : values.shape[1]]]
+            quadratic[values] = of_values + squares[:, None]
+        return Decoded(statistic, self._totals(supporting, starts), reports, quadratic)
 
     def moments(self, decoded: Decoded, at: slice | Integers) -> Floats:
-        moments: Floats = super().moments(decoded, at)
-        if isinstance(at, slice) or self._is_moved[self._kind(at)].any():
-            moved = np.zeros(self._row.size)
-            for design, _, reports, values in self._moved:
-                moved[values] = design.moved_moments(decoded.statistic[reports])
-            moments += moved[at]
+        """Return the sums of the squares, which need no transform beside that of `Decoded`."""
+        assert decoded.quadratic is not None, "decode_values computes it"
+        moments: Floats = self._slope[self._kind(at)] * decoded.totals[at]
+        moments += decoded.quadratic[at]
         return moments
 
     def single_values(self, decoded: Decoded, at: slice | Integers) -> SingleValues:

@@ -91,8 +91,16 @@ class DesignDecoder(DisclosedBlocks, MassDecoder):
 
     def totals(self, statistic: Statistic) -> Floats:
         """Return `(S_x - other N_j)/(own - other)`, S_x the exact number of supporting reports."""
+        return self.decode_values(statistic).totals
+
+    def decode_values(self, statistic: Statistic) -> Decoded:
         (supporting,) = self._sum(self._to_values, statistic[None])
-        starts = self._block_totals(statistic)
+        reports = self.group_reports(statistic)
+        starts: Floats = self._tables.low[self._layout.kinds] * reports
+        return Decoded(statistic, self._totals(supporting, starts), reports)
+
+    def _totals(self, supporting: Statistic, starts: Floats) -> Floats:
+        """Return `step S_x` plus what the totals of a block start from, float64 `(blocks,)`."""
         if self._layout.blocks.count == 1:
             alike: Floats = self._tables.step[0] * supporting[: self._place.size]
             alike += starts[0]
@@ -103,18 +111,10 @@ class DesignDecoder(DisclosedBlocks, MassDecoder):
             sums[at] += self._in_block(starts, at)
         return sums
 
-    def _block_totals(self, statistic: Statistic) -> Floats:
-        """Return `low N_j` of each block, float64 `(blocks,)`: what the total of a value has more.
-
-        That is beside a step for each report that supports it.
-        """
-        low: Floats = self._tables.low[self._layout.kinds]
-        return low * self.group_reports(statistic)
-
     def moments(self, decoded: Decoded, at: slice | Integers) -> Floats:
-        """Return `high^2 S_x + low^2 (N_j - S_x)`, which needs no transform beside the shares."""
+        """Return `high^2 S_x + low^2 (N_j - S_x)`, which needs no transform beside the totals."""
         in_block = self._in_block(decoded.reports, at)
-        return self._tables.moments(self._kind(at), decoded.shares[at], in_block)
+        return self._tables.moments(self._kind(at), decoded.totals[at], in_block)
 
     def single_values(self, decoded: Decoded, at: slice | Integers) -> SingleValues:
         return self._tables.single_values(self._kind(at), self.moments(decoded, at))

@@ -69,22 +69,28 @@ class BlanketDecoder(Decoder):
         return float(self._shift(slice(None)) @ weights)
 
     def totals(self, statistic: Statistic) -> Floats:
-        sums = self._inner.totals(statistic) / self._tau
-        sums += self._shift(slice(None)) * int(self.group_reports(statistic)[0])
-        return sums
+        return self._move(self._inner.totals(statistic), self.group_reports(statistic))
+
+    def decode_values(self, statistic: Statistic) -> Decoded:
+        inner = self._inner.decode_values(statistic)
+        reports = inner.reports.sum(keepdims=True)
+        return Decoded(statistic, self._move(inner.totals, reports), reports, parts=(inner,))
+
+    def _move(self, of_inner: Floats, reports: Integers) -> Floats:
+        """Return the totals, from those of the reports' groups."""
+        totals = of_inner / self._tau
+        shift = self._shift(slice(None)) if self._constants is None else self._constants[0]
+        totals += shift * int(reports[0])
+        return totals
 
     def moments(self, decoded: Decoded, at: slice | Integers) -> Floats:
         return self.single_values(decoded, at).second_moments
 
     def single_values(self, decoded: Decoded, at: slice | Integers) -> SingleValues:
-        inner, tau, statistic = self._inner, self._tau, decoded.statistic
+        inner, tau, (in_groups,) = self._inner, self._tau, decoded.parts
         constants = None if self._constants is None else self._constants[:, at]
         shift = self._shift(at) if constants is None else constants[0]
-        shares = decoded.shares[at]
-        moved = shift * int(decoded.reports.sum())
-        of_inner = np.empty(decoded.shares.size)
-        of_inner[at] = (shares - moved) * tau
-        in_groups = Decoded(statistic, of_inner, inner.group_reports(statistic))
+        totals, moved = decoded.totals[at], shift * int(decoded.reports[0])
         if constants is None:
             single = inner.single_values(in_groups, at)
             moments = single.second_moments
@@ -92,7 +98,7 @@ class BlanketDecoder(Decoder):
         else:
             moments = inner.moments(in_groups, at)
         moments /= tau**2
-        moments += (2.0 * shares - moved) * shift
+        moments += (2.0 * totals - moved) * shift
         return SingleValues(moments, *constants[1:])
 
     @cached_property

@@ -174,7 +174,7 @@ class MatrixDecoder(LinearDecoder):
     def moments(self, decoded: Decoded, at: slice | Integers) -> Floats:
         """Return estimates of `sum_i (Q h_x^2)[x_i]`: each report's noise, and `w^2 = w`."""
         moments: Floats = decoded.reports[self.group[at]] * self._own_noise[at]
-        moments += decoded.shares[at]
+        moments += decoded.totals[at]
         return moments
 
     def extremes(self) -> tuple[Floats, Floats]:

@@ -52,13 +52,16 @@ class SampledDecoder(Decoder):
         pairs = zip(self._parts, self._slices, strict=True)
         return np.concatenate([decoder.totals(statistic[span]) for decoder, span in pairs])
 
+    def decode_values(self, statistic: Statistic) -> Decoded:
+        pairs = zip(self._parts, self._slices, strict=True)
+        parts = tuple(decoder.decode_values(statistic[span]) for decoder, span in pairs)
+        totals = np.concatenate([part.totals for part in parts])
+        reports = np.concatenate([part.reports for part in parts])
+        return Decoded(statistic, totals, reports, parts=parts)
+
     def moments(self, decoded: Decoded, at: slice | Integers) -> Floats:
-        moments, shares = [], self._cut(decoded.shares)
-        for decoder, span, own in zip(self._parts, self._slices, shares, strict=True):
-            counts = decoded.statistic[span]
-            of_part = Decoded(counts, own, decoder.group_reports(counts))
-            moments.append(decoder.moments(of_part, slice(None)))
-        return np.concatenate(moments)[at]
+        pairs = zip(self._parts, decoded.parts, strict=True)
+        return np.concatenate([decoder.moments(part, slice(None)) for decoder, part in pairs])[at]
 
     def extremes(self) -> tuple[Floats, Floats]:
         low, high = zip(*(decoder.extremes() for decoder in self._parts), strict=True)

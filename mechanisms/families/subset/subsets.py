@@ -286,7 +286,7 @@ class SubsetDecoder(LinearDecoder):
     def moments(self, decoded: Decoded, at: slice | Integers) -> Floats:
         """Return `high^2 I_x + low^2 (N_j - I_x)`."""
         in_block = decoded.reports[self._blocks.of_value[at]]
-        return self._tables.moments(self._kind(at), decoded.shares[at], in_block)
+        return self._tables.moments(self._kind(at), decoded.totals[at], in_block)
 
     def single_values(self, decoded: Decoded, at: slice | Integers) -> SingleValues:
         return self._tables.single_values(self._kind(at), self.moments(decoded, at))

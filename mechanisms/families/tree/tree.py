@@ -96,12 +96,12 @@ class TreeDecoder(DisclosedBlocks):
     def moments(self, decoded: Decoded, at: slice | Integers) -> Floats:
         """Return the sums of the squares, approximately for trees of some 1,500 values or more."""
         if self._layout.blocks.count == 1:
-            statistic, totals = decoded.statistic[None], decoded.shares[None]
+            statistic, totals = decoded.statistic[None], decoded.totals[None]
             (moments,) = self._decoders[0].second_moments(statistic, totals, at)
             return np.asarray(moments)
         out = np.empty(self._layout.blocks.size)
         for decoder, values, reports in self._batches():
-            counts, totals = decoded.statistic[reports], decoded.shares[values]
+            counts, totals = decoded.statistic[reports], decoded.totals[values]
             out[values] = decoder.second_moments(counts, totals, slice(None))
         return out[at]
 

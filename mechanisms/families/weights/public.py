@@ -59,13 +59,15 @@ class PairDecoder(LinearDecoder):
         totals = [self._values.totals(column) for column in self._by_weight(statistic)]
         return np.stack(totals, axis=1).ravel()
 
+    def decode_values(self, statistic: Statistic) -> Decoded:
+        parts = tuple(self._values.decode_values(column) for column in self._by_weight(statistic))
+        totals = np.stack([part.totals for part in parts], axis=1).ravel()
+        reports = np.stack([part.reports for part in parts], axis=1).ravel()
+        return Decoded(statistic, totals, reports, parts=parts)
+
     def moments(self, decoded: Decoded, at: slice | Integers) -> Floats:
         """Return the values' second moments over the reports of each weight."""
-        values, statistics = self._values, self._by_weight(decoded.statistic)
-        moments = [
-            values.moments(Decoded(column, shares, values.group_reports(column)), slice(None))
-            for column, shares in zip(statistics, self._rows(decoded.shares), strict=True)
-        ]
+        moments = [self._values.moments(part, slice(None)) for part in decoded.parts]
         return np.stack(moments, axis=1).ravel()[at]
 
     def extremes(self) -> tuple[Floats, Floats]:
