@@ -217,7 +217,7 @@ def _read_table(
         # Whoever wrote the table may have filled up the buffer.
         payload = np.frombuffer(columns["report"].buffers()[1], dtype=np.uint8)
         encoded = payload[start * size : (start + len(batch)) * size].reshape(-1, size)
-        times_ms = numbers_of(columns["time"].cast("int64")) if "time" in columns else None
+        times_ms = numbers_of(columns["time"].view("int64")) if "time" in columns else None
         parsed = _decode(encoded, times_ms, spec, bad, near, {})
         if parsed is not None:
             yield parsed

@@ -118,6 +118,23 @@ def test_rows_of_many_columns_stay_what_they_are():
     assert list(chunk.rows) == list(zip(*columns.values(), strict=True))
 
 
+@pytest.mark.parametrize("kind", ["int8", "uint8", "int16", "uint32", "int64", "uint64"])
+def test_integers_are_read_as_their_digits_however_far_apart(kind: str):
+    ends, drawn = np.iinfo(kind), np.random.default_rng(4)
+    low, high = int(ends.min), int(ends.max)
+    for first, last in ((low, low + 5), (high - 5, high), (0, 100), (low, high)):
+        numbers = drawn.integers(first, last, 60, dtype=kind, endpoint=True)
+        table = pa.table({"value": pa.array(numbers)}).slice(3, 50)
+        rows = [
+            chunk.rows
+            for chunk in read_table(
+                io.BytesIO(arrow_file(table)), [], name="t", chunk=20, times=False
+            )
+        ]
+        texts = [coded.distinct[code] for coded in rows for code in coded.codes.tolist()]
+        assert texts == [(str(number),) for number in numbers[3:53].tolist()]
+
+
 def test_a_table_that_is_bad_throughout_is_not_read_to_its_end(file: str):
     domain = load_config(file).collections["c"].spec.domain
     out, batch = io.BytesIO(), pa.record_batch({"mode": ["secret"] * 1_500})
@@ -130,7 +147,7 @@ def test_a_table_that_is_bad_throughout_is_not_read_to_its_end(file: str):
 
 @pytest.mark.parametrize("form", FORMS)
 def test_no_table_makes_a_command_import_pandas(file: str, tmp_path: Path, form: Form):
-    """Where it is installed, pyarrow imports it for conversions, a quarter of a command's start."""
+    """Where it is installed, pyarrow imports it for conversions, a fifth of a command."""
     assert find_spec("pandas") is not None
     times = pa.array([START_MS, None]).cast(pa.timestamp("ms", tz="UTC"))
     values = keep(tmp_path, form(pa.table({"time": times, "mode": ["1", None]})))
