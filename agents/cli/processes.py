@@ -74,10 +74,8 @@ def start_broker(port: int) -> None:
         raise Failed(str(error)) from error
 
 
-def start_demo(
-    context: click.Context, seconds: float | None, port: int | None, rate: int, seed: int
-) -> None:
+def start_demo(context: click.Context, seconds: float | None, port: int | None, rate: int) -> None:
     """Run the demonstration, and exit with its code."""
     from ldpstream.agents.cli.demonstration.run import DemoOptions, run_demo
 
-    context.exit(run_demo(DemoOptions(seconds=seconds, port=port, rate=rate, seed=seed)))
+    context.exit(run_demo(DemoOptions(seconds=seconds, port=port, rate=rate)))

@@ -11,7 +11,6 @@ from ldpstream.agents.cli.terminal.options import config_option, shard_option, v
 from ldpstream.agents.cli.terminal.parameters import Real, Whole
 
 _DEFAULT_RATE: Final = 10_000
-_LARGEST_SEED: Final = (1 << 63) - 1
 
 
 @click.command()
@@ -85,14 +84,6 @@ def devbroker(**options: Any) -> None:
     show_default=True,
     metavar="N",
     help="Reports a second.",
-)
-@click.option(
-    "--seed",
-    type=Whole(0, _LARGEST_SEED),
-    default=1,
-    show_default=True,
-    metavar="N",
-    help="Seed of the values; reports use the operating system's randomness.",
 )
 @click.pass_context
 def demo(context: click.Context, /, **options: Any) -> None:
