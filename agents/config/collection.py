@@ -13,19 +13,17 @@ from pydantic import BaseModel
 
 from ldpstream.agents.config.errors import ConfigError, Problems, key_path, shown
 from ldpstream.agents.config.names import Names, read_names
-from ldpstream.agents.config.privacy import (
+from ldpstream.agents.config.privacy.factors import nominal_warning
+from ldpstream.agents.config.privacy.over_time import SpreadConfig, limit_of, losses_over_time
+from ldpstream.agents.config.privacy.statement import (
     Central,
     Privacy,
     central,
     hold_sentence,
-    limit_of,
-    losses_over_time,
     minimum_sentence,
-    nominal_warning,
     privacy_statement,
     words_sentence,
 )
-from ldpstream.agents.config.privacy.over_time import SpreadConfig
 from ldpstream.agents.config.query.capabilities import (
     check_support,
     default_projection,

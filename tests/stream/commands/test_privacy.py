@@ -12,8 +12,8 @@ from aiohttp.test_utils import TestClient, TestServer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ldpstream.agents.config.privacy import factor_text, nominal_warning, privacy_statement
-from ldpstream.agents.config.privacy.factors import round_up
+from ldpstream.agents.config.privacy.factors import factor_text, nominal_warning, round_up
+from ldpstream.agents.config.privacy.statement import privacy_statement
 from ldpstream.agents.web import build_http
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 from tests.stream.cli import configured_modes

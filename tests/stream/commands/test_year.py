@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from ldpstream.agents.config.privacy import central
 from ldpstream.agents.config.privacy.over_time import SpreadConfig, charges
+from ldpstream.agents.config.privacy.statement import central
 from ldpstream.mechanisms.channels.permanent_draw import most_periods
 from tests.stream.cli import certified, configured, configured_modes, invoke
 
