@@ -27,6 +27,7 @@ from ldpstream.agents.broker.topics import TopicError
 from ldpstream.agents.config import CollectionConfig, Config, Shard, WorkerConfig, client_options
 from ldpstream.agents.config.collection import nominal_warnings
 from ldpstream.agents.engine.engine import Engine
+from ldpstream.agents.engine.gauges import track
 from ldpstream.agents.engine.metrics import Metrics
 from ldpstream.agents.engine.patches.batch_channel import BatchChannel, add_agent
 from ldpstream.agents.engine.patches.consumer_group import FaustGroup
@@ -118,7 +119,7 @@ def _connect(app: faust.App, config: Config, metrics: Metrics, *, declares: bool
     sources = {collection.topics.source for collection in config.collections.values()}
     group = FaustGroup(app, sources)
     pipeline = Pipeline(config, group=group, channels=channels, metrics=metrics)
-    metrics.track(pipeline)
+    track(pipeline, metrics)
 
     async def assigned(*arguments: Any, **_: object) -> None:
         partitions: Iterable[TopicPartition] = arguments[1]

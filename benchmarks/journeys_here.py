@@ -93,7 +93,7 @@ async def journeys() -> dict[str, list[str]]:
             city.close(time_ms + MINUTE_MS)
     await once(calls, told)
     path = "/api/collections/city/estimate?start={}&end={}&range={}"
-    app: web.Application = build_http(pipeline)
+    app: web.Application = build_http(cast("Any", pipeline))
     async with TestClient(TestServer(app)) as client:
         for box in ("1..2,2..4", "1..3,2..4"):
             asked = path.format("2026-11-21T10:00:00Z", "2026-11-21T10:01:00Z", box)

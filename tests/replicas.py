@@ -10,7 +10,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.engine.changelog import ChangelogReader
-from ldpstream.agents.engine.facade import WorkerCollection
+from ldpstream.agents.engine.engine import Engine
 from ldpstream.agents.state.cell_encoding import decode_final
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.records import Name
@@ -41,7 +41,7 @@ async def read_replicas(
     return replicas
 
 
-def final_document(collection: WorkerCollection, start_ms: int) -> dict[str, Any]:
+def final_document(collection: Engine, start_ms: int) -> dict[str, Any]:
     """Return the stored final of the window that starts then."""
     stored = stored_final(collection.context, collection.replicas, start_ms)
     assert stored is not None

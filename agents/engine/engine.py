@@ -16,13 +16,12 @@ from aiokafka.errors import KafkaError
 
 from ldpstream.agents.broker.refusals import Complaints
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.engine.facade import Wait
 from ldpstream.agents.engine.flushing import InFlightFlushes, Services
 from ldpstream.agents.engine.intake import BatchQueue, Intake, OwnedPartition
 from ldpstream.agents.engine.isolation import isolate_errors
 from ldpstream.agents.engine.loading import ConflictingWorkers, Loader, waits_for
 from ldpstream.agents.engine.source import Batch, SourceReader
-from ldpstream.agents.engine.waits import WindowWaits
+from ldpstream.agents.engine.waits import Wait, WindowWaits
 from ldpstream.agents.state.close_orders import Control, merge_oldest, outstanding
 from ldpstream.agents.state.closing import SeenHeads
 from ldpstream.agents.state.context import Context

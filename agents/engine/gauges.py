@@ -9,7 +9,6 @@ that the configuration names, it is `value:LABEL`.
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from types import MappingProxyType
 from typing import Literal
 
@@ -19,7 +18,9 @@ from pydantic import JsonValue
 
 from ldpstream.agents.document.entries import Calibration
 from ldpstream.agents.document.model import EstimateDocument
-from ldpstream.agents.engine.facade import WorkerCollection, WorkerPipeline
+from ldpstream.agents.engine.engine import Engine
+from ldpstream.agents.engine.metrics import Metrics, PublishedDocument
+from ldpstream.agents.engine.pipeline import Pipeline
 from ldpstream.agents.state.cell_encoding import decode_final
 from ldpstream.agents.state.listing import oldest_window, open_windows, stored_finals
 from ldpstream.agents.state.records import Head, Name
@@ -41,17 +42,10 @@ _ESTIMATE = (
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class PublishedDocument:
-    """What was published of the window that starts at `start_ms`; parsed at the next scrape."""
-
-    start_ms: int
-    content: bytes
-
-    @cached_property
-    def document(self) -> EstimateDocument:
-        """The content as a document."""
-        return EstimateDocument.model_validate_json(self.content)
+def track(pipeline: Pipeline, metrics: Metrics) -> None:
+    """Export the gauges of a pipeline, and its counters from zero; call it only once."""
+    metrics.begin(collection.config for collection in pipeline.collections.values())
+    metrics.registry.register(PipelineCollector(pipeline, metrics.documents))
 
 
 class PipelineCollector(Collector):
@@ -60,9 +54,7 @@ class PipelineCollector(Collector):
     A worker exports estimates of a collection only while it owns partition 0.
     """
 
-    def __init__(
-        self, pipeline: WorkerPipeline, documents: Mapping[str, PublishedDocument]
-    ) -> None:
+    def __init__(self, pipeline: Pipeline, documents: Mapping[str, PublishedDocument]) -> None:
         self._pipeline = pipeline
         self._documents = documents
         self._finals = NewestFinals()
@@ -90,7 +82,7 @@ class PipelineCollector(Collector):
         yield from families.values()
 
     def _add(
-        self, families: Mapping[str, GaugeMetricFamily], name: str, collection: WorkerCollection
+        self, families: Mapping[str, GaugeMetricFamily], name: str, collection: Engine
     ) -> None:
         _add_collection(families, name, collection, self._pipeline.clock.now_ms())
         for accepted in collection.accepted:
@@ -197,7 +189,7 @@ def _families() -> dict[str, GaugeMetricFamily]:
 def _add_collection(
     families: Mapping[str, GaugeMetricFamily],
     name: str,
-    collection: WorkerCollection,
+    collection: Engine,
     now_ms: int,
 ) -> None:
     families["ready"].add_metric([name], float(collection.ready))
@@ -230,7 +222,7 @@ def _add_collection(
         families["state_dead_records"].add_metric(labels, float(replica.dead_records))
 
 
-def _overdue_ms(collection: WorkerCollection, now_ms: int) -> int | None:
+def _overdue_ms(collection: Engine, now_ms: int) -> int | None:
     """Return for how long the oldest unpublished window with reports has been due, at least 0."""
     head = collection.replicas[0].head if collection.replicas else None
     if head is None:
@@ -246,7 +238,7 @@ def _overdue_ms(collection: WorkerCollection, now_ms: int) -> int | None:
 def _add_lag(
     family: GaugeMetricFamily,
     labels: Sequence[str],
-    collection: WorkerCollection,
+    collection: Engine,
     partition: int,
     head: Head,
 ) -> None:
@@ -256,9 +248,7 @@ def _add_lag(
         family.add_metric(labels, float(max(0, end - head.next)))
 
 
-def _add_accepted(
-    families: Mapping[str, GaugeMetricFamily], name: str, collection: WorkerCollection
-) -> None:
+def _add_accepted(families: Mapping[str, GaugeMetricFamily], name: str, collection: Engine) -> None:
     spec = [name, collection.config.spec.fingerprint.hex()]
     families["accepted_ready"].add_metric(spec, float(collection.ready))
     families["accepted_problems"].add_metric(spec, float(len(collection.problems)))
@@ -285,7 +275,7 @@ def _add_calibration(
 
 def _add_document(
     families: Mapping[str, GaugeMetricFamily],
-    collection: WorkerCollection,
+    collection: Engine,
     document: EstimateDocument,
     *,
     prefix: str = "",
@@ -317,7 +307,7 @@ class NewestFinals:
     def __init__(self) -> None:
         self._newest: dict[str, tuple[int, EstimateDocument]] = {}
 
-    def of(self, collection: WorkerCollection) -> EstimateDocument | None:
+    def of(self, collection: Engine) -> EstimateDocument | None:
         """Return the newest final; None before there is one, or once it has expired."""
         if not collection.replicas or collection.replicas[0].head is None:
             return None

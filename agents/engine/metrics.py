@@ -13,8 +13,9 @@ output is the same, byte for byte, except for the library's lines with the times
 were created. Samples have no timestamps and no exemplars.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from itertools import accumulate
 from typing import Final, cast
 
@@ -29,8 +30,8 @@ from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
 from ldpstream import __version__
-from ldpstream.agents.engine.facade import WorkerPipeline
-from ldpstream.agents.engine.gauges import PipelineCollector, PublishedDocument
+from ldpstream.agents.config import CollectionConfig
+from ldpstream.agents.document.model import EstimateDocument
 from ldpstream.agents.state.classification import DELAY_MS, LATENESS_MS, Buckets, Delays
 from ldpstream.agents.state.flushes import Outcome
 from ldpstream.agents.state.records import REASONS, TOKEN_REASONS
@@ -42,6 +43,19 @@ _END: Final = b"# EOF\n"
 RESULTS: Final = ("counted", "late", "rejected")
 _TIME_BUCKETS_SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _AGE_BUCKETS_SECONDS: Final = (0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0, 86400.0)
+
+
+@dataclass(frozen=True)
+class PublishedDocument:
+    """What was published of the window that starts at `start_ms`; parsed at the next scrape."""
+
+    start_ms: int
+    content: bytes
+
+    @cached_property
+    def document(self) -> EstimateDocument:
+        """The content as a document."""
+        return EstimateDocument.model_validate_json(self.content)
 
 
 class _Headed(Collector):
@@ -162,7 +176,7 @@ class Metrics(ProcessMetrics):
     def __init__(self, *, registry: CollectorRegistry | None = None) -> None:
         super().__init__(registry)
         registry = self.registry
-        self._documents: dict[str, PublishedDocument] = {}
+        self.documents: dict[str, PublishedDocument] = {}
         self._reports = Counter(
             "ldpstream_reports",
             "Reports decided by this worker: counted, late or rejected",
@@ -233,15 +247,16 @@ class Metrics(ProcessMetrics):
         self._delays = _DelayCollector()
         registry.register(self._delays)
 
-    def track(self, pipeline: WorkerPipeline) -> None:
-        """Export the gauges of `pipeline`, and its counters from zero; call it only once."""
-        for name, state in pipeline.collections.items():
-            for accepted in state.accepted:
+    def begin(self, collections: Iterable[CollectionConfig]) -> None:
+        """Export the counters of collections from zero."""
+        for config in collections:
+            name = config.name
+            for accepted in config.accept:
                 for result in RESULTS:
-                    self._accepted.labels(name, accepted.config.spec.fingerprint.hex(), result)
+                    self._accepted.labels(name, accepted.spec.fingerprint.hex(), result)
             for result in RESULTS:
                 self._reports.labels(name, result)
-            specs = (config.spec for config in (state.config, *state.config.accept))
+            specs = (each.spec for each in (config, *config.accept))
             without = () if any(spec.one_report for spec in specs) else TOKEN_REASONS
             for reason in REASONS:
                 if reason not in without:
@@ -252,7 +267,6 @@ class Metrics(ProcessMetrics):
                 histogram.labels(name)
             self._delays.add(name, Delays())
             self.refused_orders.labels(name)
-        self.registry.register(PipelineCollector(pipeline, self._documents))
 
     def count_commit(
         self, collection: str, outcome: Outcome, *, accepted: str | None = None
@@ -279,6 +293,6 @@ class Metrics(ProcessMetrics):
         They are exported only while this worker owns partition 0, so that one worker at a time
         exports a collection.
         """
-        before = self._documents.get(collection)
+        before = self.documents.get(collection)
         if before is None or start_ms >= before.start_ms:
-            self._documents[collection] = PublishedDocument(start_ms, content)
+            self.documents[collection] = PublishedDocument(start_ms, content)

@@ -9,15 +9,16 @@ on nor a replay of old reports waits for anything.
 import logging
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from typing import Final
 
 from ldpstream.agents.engine.clock import WorkerClock
-from ldpstream.agents.engine.facade import Wait
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.listing import oldest_window
 from ldpstream.agents.state.partition import Partition
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import NEVER
+from ldpstream.mechanisms.base.times import format_time
 
 _LOOK_SECONDS: Final = 1.0
 _WARN_SECONDS: Final = 300.0
@@ -30,6 +31,26 @@ _FIRST: Final = (
 )
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Wait:
+    """A partition that open windows wait for.
+
+    `window_end_ms`, epoch ms, is the end of the oldest of them; `seconds` is for how long they have
+    waited, beyond the idle time.
+    """
+
+    partition: int
+    window_end_ms: int
+    seconds: float
+    reason: str
+
+    def __str__(self) -> str:
+        """Return it as a sentence."""
+        since = f" for {self.seconds:,.0f} s longer than usual" if self.seconds >= 1 else ""
+        end = format_time(self.window_end_ms)
+        return f"windows up to {end} wait for partition {self.partition}{since}: {self.reason}"
 
 
 class WindowWaits:

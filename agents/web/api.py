@@ -17,7 +17,7 @@ from ldpstream.agents.document.answers import (
     Health,
     WindowList,
 )
-from ldpstream.agents.engine.facade import Described
+from ldpstream.agents.engine.engine import Engine
 from ldpstream.agents.state.listing import WindowInfo
 from ldpstream.agents.web import description as describe
 from ldpstream.agents.web.certificates import CERTIFICATES
@@ -72,7 +72,10 @@ async def metrics(request: web.Request) -> web.Response:
 
 async def collections(request: web.Request) -> web.Response:
     """Answer all collections, in the order of the configuration."""
-    described: dict[str, Described] = {**request.app[PIPELINE].collections, **_others(request)}
+    described: dict[str, Engine | Elsewhere] = {
+        **request.app[PIPELINE].collections,
+        **_others(request),
+    }
     names = request.app[SHARDS].collections if SHARDS in request.app else described
     listed = [await _described(request, described[name]) for name in names]
     return compressed(request, to_json(CollectionList(collections=listed)))
@@ -154,7 +157,7 @@ def _within(info: WindowInfo, from_ms: int | None, to_ms: int | None) -> bool:
     return (from_ms is None or info.start_ms >= from_ms) and (to_ms is None or info.end_ms <= to_ms)
 
 
-async def _described(request: web.Request, target: Described) -> Collection:
+async def _described(request: web.Request, target: Engine | Elsewhere) -> Collection:
     """Return a collection; what its policy means takes seconds the first time if it is large."""
     if "privacy" not in vars(target.config):
         async with request.app[DESCRIBING]:

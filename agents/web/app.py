@@ -8,8 +8,9 @@ from typing import Final
 from aiohttp import web
 
 from ldpstream.agents.broker.shards import Shards
-from ldpstream.agents.engine.facade import WorkerPipeline
+from ldpstream.agents.engine.gauges import track
 from ldpstream.agents.engine.metrics import Metrics
+from ldpstream.agents.engine.pipeline import Pipeline
 from ldpstream.agents.web.api import DESCRIBING
 from ldpstream.agents.web.certificates import CERTIFICATES, Certificates
 from ldpstream.agents.web.computation import QUEUES, ComputeQueues
@@ -37,7 +38,7 @@ ARRIVING_BYTES: Final = 4 * BODY_BYTES
 
 
 def build_http(
-    pipeline: WorkerPipeline,
+    pipeline: Pipeline,
     *,
     metrics: Metrics | None = None,
     access: Access | None = None,
@@ -53,7 +54,7 @@ def build_http(
     """
     if metrics is None:
         metrics = Metrics()
-        metrics.track(pipeline)
+        track(pipeline, metrics)
     app = web.Application(middlewares=[answer_request], client_max_size=BODY_BYTES)
     app.on_response_prepare.append(add_headers)
     app.on_shutdown.append(_end_events)

@@ -14,7 +14,7 @@ from ldpstream.agents.config.query.options import EstimateOptions
 from ldpstream.agents.document.changes import ChangeOptions, Span, write_change
 from ldpstream.agents.document.flat import change_csv
 from ldpstream.agents.document.model import ChangeDocument
-from ldpstream.agents.engine.facade import WorkerCollection
+from ldpstream.agents.engine.engine import Engine
 from ldpstream.agents.web.computation import QUEUES, Job, answer_bytes, check_cost
 from ldpstream.agents.web.declaration import Format
 from ldpstream.agents.web.estimates import (
@@ -131,9 +131,7 @@ def _check(options: EstimateOptions, config: CollectionConfig, *, blocks: bool) 
         )
 
 
-def _spans(
-    times: Mapping[str, str], collection: WorkerCollection
-) -> tuple[tuple[int, int], tuple[int, int]]:
+def _spans(times: Mapping[str, str], collection: Engine) -> tuple[tuple[int, int], tuple[int, int]]:
     """Return the span to compare with, and the other one."""
     window = collection.context.window
     start_ms, end_ms = read_time(times, "start"), read_time(times, "end")

@@ -24,8 +24,9 @@ from ldpstream.agents.document.answers import (
     WindowState,
 )
 from ldpstream.agents.document.model import Window
-from ldpstream.agents.engine.facade import Described, WorkerCollection, WorkerPipeline
+from ldpstream.agents.engine.engine import Engine
 from ldpstream.agents.engine.isolation import isolate_errors
+from ldpstream.agents.engine.pipeline import Pipeline
 from ldpstream.agents.state.listing import WindowInfo, open_windows
 from ldpstream.agents.state.records import REASONS
 from ldpstream.agents.state.replica import Replica
@@ -37,7 +38,7 @@ from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 
-def describe_collection(collection: Described) -> Collection:
+def describe_collection(collection: Engine | Elsewhere) -> Collection:
     """Return a collection as configured."""
     config = collection.config
     return Collection(
@@ -74,7 +75,7 @@ def _names(names: Names) -> dict[str, Any]:
     }
 
 
-def _is_ready(collection: Described) -> bool:
+def _is_ready(collection: Engine | Elsewhere) -> bool:
     """Return whether a collection can be queried; False if finding that out fails."""
     with isolate_errors(lambda _: None):
         return collection.ready
@@ -107,7 +108,7 @@ def _configured(option: Any) -> Any:
     return [query.name if isinstance(query, Subset | Linear) else query for query in option]
 
 
-def _accepted(collection: Described) -> AcceptedSpec:
+def _accepted(collection: Engine | Elsewhere) -> AcceptedSpec:
     config = collection.config
     return AcceptedSpec(
         fingerprint=config.spec.fingerprint.hex(),
@@ -156,7 +157,7 @@ def describe_window(window: WindowSpec, info: WindowInfo) -> WindowState:
     )
 
 
-def describe_status(collection: WorkerCollection) -> CollectionStatus:
+def describe_status(collection: Engine) -> CollectionStatus:
     """Return a collection's progress, from the winning heads of all partitions."""
     partitions = [_partition(collection, replica) for replica in collection.replicas]
     return CollectionStatus(
@@ -179,7 +180,7 @@ def describe_status(collection: WorkerCollection) -> CollectionStatus:
 
 
 def describe_readiness(
-    pipeline: WorkerPipeline, elsewhere: Mapping[str, Elsewhere] = MappingProxyType({})
+    pipeline: Pipeline, elsewhere: Mapping[str, Elsewhere] = MappingProxyType({})
 ) -> Readiness:
     """Return whether every collection can be queried, and what is missing or waited for.
 
@@ -202,14 +203,14 @@ def describe_readiness(
     return Readiness(ready=not reasons, reasons=reasons + missing, waits=waits)
 
 
-def _states(name: str, collection: WorkerCollection) -> Iterator[tuple[str, WorkerCollection]]:
+def _states(name: str, collection: Engine) -> Iterator[tuple[str, Engine]]:
     """Yield a collection and the specs that it accepts, each with its name in messages."""
     yield name, collection
     for accepted in collection.accepted:
         yield f"{name} ({accepted.config.spec.fingerprint.hex()})", accepted
 
 
-def _reasons(name: str, collection: WorkerCollection) -> list[str]:
+def _reasons(name: str, collection: Engine) -> list[str]:
     """Return why a collection is not ready; an error while finding that out is a reason, too."""
     reasons: list[str] = []
     with isolate_errors(lambda why: reasons.append(f"{name}: {why}")):
@@ -232,7 +233,7 @@ def _time(clock_ms: int) -> str:
     return format_time(min(max(clock_ms, EARLIEST_MS), LATEST_MS))
 
 
-def _partition(collection: WorkerCollection, replica: Replica) -> PartitionStatus:
+def _partition(collection: Engine, replica: Replica) -> PartitionStatus:
     head = replica.head
     owned = replica.partition in collection.owned
     # Only the owner follows a partition's end offset.

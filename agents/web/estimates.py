@@ -33,7 +33,7 @@ from ldpstream.agents.config.query.options import (
     EstimateRequest,
 )
 from ldpstream.agents.config.query.settings import WORDS
-from ldpstream.agents.engine.facade import WorkerCollection
+from ldpstream.agents.engine.engine import Engine
 from ldpstream.agents.state.listing import WindowInfo, windows
 from ldpstream.agents.state.replica import BehindError
 from ldpstream.agents.state.view import add_up, first_kept
@@ -182,7 +182,7 @@ def _check_work(ranges: int, linear: int, published: EstimateOptions, domain: Do
 
 async def _answer(
     request: web.Request,
-    collection: WorkerCollection,
+    collection: Engine,
     times: Mapping[str, str],
     options: EstimateOptions,
 ) -> web.Response:
@@ -209,7 +209,7 @@ async def _answer(
 
 
 def take_span(
-    collection: WorkerCollection,
+    collection: Engine,
     span: tuple[int, int],
     options: EstimateOptions,
     form: Format = "json",
@@ -234,7 +234,7 @@ def take_span(
     return make
 
 
-def newest_window(collection: WorkerCollection) -> tuple[int, int]:
+def newest_window(collection: Engine) -> tuple[int, int]:
     """Return the span of the newest window with reports."""
     listed = kept_windows(collection, last=1)
     if not listed:
@@ -242,7 +242,7 @@ def newest_window(collection: WorkerCollection) -> tuple[int, int]:
     return listed[-1].start_ms, listed[-1].end_ms
 
 
-def kept_windows(collection: WorkerCollection, *, last: int | None = None) -> list[WindowInfo]:
+def kept_windows(collection: Engine, *, last: int | None = None) -> list[WindowInfo]:
     """Return the windows with reports of which no part has expired, in order.
 
     With `last`, at least so many of the newest that have counted reports, and one that is final,
@@ -261,7 +261,7 @@ def kept_windows(collection: WorkerCollection, *, last: int | None = None) -> li
     return _windows_from(collection, NEVER)
 
 
-def _windows_from(collection: WorkerCollection, first_pane: int) -> list[WindowInfo]:
+def _windows_from(collection: Engine, first_pane: int) -> list[WindowInfo]:
     """Return the windows with reports that begin at a pane or later, if no part has expired."""
     context, replicas = collection.context, collection.replicas
     kept_ms = context.window.start(first_kept(context, replicas))
@@ -277,7 +277,7 @@ def _windows_from(collection: WorkerCollection, first_pane: int) -> list[WindowI
 
 
 def check_span(
-    collection: WorkerCollection,
+    collection: Engine,
     start_ms: int | None,
     end_ms: int | None,
     *,
@@ -320,13 +320,13 @@ def check_span(
     return start_ms, end_ms
 
 
-def is_final(collection: WorkerCollection, end_ms: int) -> bool:
+def is_final(collection: Engine, end_ms: int) -> bool:
     """Return whether all windows up to the edge of a pane are final."""
     head, window = collection.replicas[0].head, collection.context.window
     return head is not None and window.pane(end_ms) <= window.closing(head.final)
 
 
-def _being_read(collection: WorkerCollection) -> AnswerError:
+def _being_read(collection: Engine) -> AnswerError:
     """Return the error for a state whose partitions have not been read equally far."""
     return AnswerError(503, f"{collection.config.name}: its state is being read; try again")
 

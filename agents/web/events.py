@@ -19,7 +19,7 @@ from typing import Final
 from aiohttp import web
 
 from ldpstream.agents.document.build import write_document
-from ldpstream.agents.engine.facade import WorkerCollection
+from ldpstream.agents.engine.engine import Engine
 from ldpstream.agents.engine.publisher import PROVISIONAL_WINDOWS
 from ldpstream.agents.state.cell_encoding import decode_final
 from ldpstream.agents.state.listing import WindowInfo, stored_finals, told_of, windows
@@ -58,7 +58,7 @@ class Provisional:
 class Feed:
     """The changes of one collection, watched only while somebody reads."""
 
-    def __init__(self, collection: WorkerCollection, queues: ComputeQueues) -> None:
+    def __init__(self, collection: Engine, queues: ComputeQueues) -> None:
         self.collection = collection
         self.changed = asyncio.Event()
         self._queues = queues
@@ -184,7 +184,7 @@ class Feeds:
         """The number of readers by fingerprint of the spec; missing where it is 0."""
 
     @contextmanager
-    def reading(self, collection: WorkerCollection) -> Iterator[Feed]:
+    def reading(self, collection: Engine) -> Iterator[Feed]:
         """Return a collection's feed for the length of a block."""
         if self.closed or sum(self.readers.values()) >= READERS_LIMIT:
             raise TooManyReadersError(f"expected at most {READERS_LIMIT} readers of events")

@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl
 from aiohttp import web
 from multidict import MultiDict
 
-from ldpstream.agents.engine.facade import WorkerCollection
+from ldpstream.agents.engine.engine import Engine
 from ldpstream.agents.state.records import RecordError
 from ldpstream.agents.web.computation import QUEUES, ComputeQueues
 from ldpstream.agents.web.requests import PIPELINE, AnswerError
@@ -51,7 +51,7 @@ async def _keep_computed(app: web.Application) -> None:
             await asyncio.sleep(_REST * (time.monotonic() - begun))
 
 
-async def compute_home_points(queues: ComputeQueues, collection: WorkerCollection) -> None:
+async def compute_home_points(queues: ComputeQueues, collection: Engine) -> None:
     """Compute what the home page shows of a collection, and keep what never changes."""
     try:
         await compute_series(queues, MultiDict(parse_qsl(HOME_QUERY)), collection)
@@ -60,7 +60,7 @@ async def compute_home_points(queues: ComputeQueues, collection: WorkerCollectio
         return
 
 
-def _first_open(collection: WorkerCollection) -> int | None:
+def _first_open(collection: Engine) -> int | None:
     """Return the first window that is not final; None where the state cannot be read now."""
     replicas = collection.replicas
     if not replicas or any(one.head is None or one.broken is not None for one in replicas):

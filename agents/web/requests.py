@@ -19,8 +19,9 @@ from multidict import MultiMapping
 
 from ldpstream.agents.broker.shards import Shards
 from ldpstream.agents.document.answers import Problem
-from ldpstream.agents.engine.facade import WorkerCollection, WorkerPipeline
+from ldpstream.agents.engine.engine import Engine
 from ldpstream.agents.engine.metrics import Metrics, ProcessMetrics
+from ldpstream.agents.engine.pipeline import Pipeline
 from ldpstream.agents.state.records import RecordError
 from ldpstream.agents.web.addresses import Network, is_own_name, is_trusted
 from ldpstream.agents.web.declaration import (
@@ -147,7 +148,7 @@ class Access:
         )
 
 
-PIPELINE: Final = web.AppKey("pipeline", WorkerPipeline)
+PIPELINE: Final = web.AppKey("pipeline", Pipeline)
 METRICS: Final = web.AppKey("metrics", Metrics)
 ACCESS: Final = web.AppKey("access", Access)
 SHARDS: Final = web.AppKey("shards", Shards)
@@ -203,7 +204,7 @@ def check_names(query: MultiMapping[str], parameters: Sequence[Parameter]) -> No
             raise AnswerError(400, f"{name}: expected once, got {len(query.getall(name))} times")
 
 
-def named_collection(request: web.Request, name: str | None = None) -> WorkerCollection:
+def named_collection(request: web.Request, name: str | None = None) -> Engine:
     """Return the collection in the path, or of this name.
 
     The parameter `fingerprint` may ask for it under another spec.
@@ -227,7 +228,7 @@ def named_collection(request: web.Request, name: str | None = None) -> WorkerCol
     return specs[fingerprint]
 
 
-def readable_collection(request: web.Request, name: str | None = None) -> WorkerCollection:
+def readable_collection(request: web.Request, name: str | None = None) -> Engine:
     """Return the collection in the path, or of this name, with its state read to the end."""
     collection = named_collection(request, name)
     if any(replica.head is None for replica in collection.replicas) or not collection.replicas:

@@ -27,7 +27,7 @@ from ldpstream.agents.config.query.options import EstimateOptions
 from ldpstream.agents.document.changes import ChangeOptions
 from ldpstream.agents.document.estimates import Entry
 from ldpstream.agents.document.series import SeriesQuery, series_fields
-from ldpstream.agents.engine.facade import WorkerCollection
+from ldpstream.agents.engine.engine import Engine
 from ldpstream.agents.state.listing import WindowInfo
 from ldpstream.agents.web.changes import ChangeJob
 from ldpstream.agents.web.computation import (
@@ -132,7 +132,7 @@ async def series_list(request: web.Request) -> web.Response:
 
 
 async def compute_series(
-    queues: ComputeQueues, words: MultiMapping[str], collection: WorkerCollection
+    queues: ComputeQueues, words: MultiMapping[str], collection: Engine
 ) -> Mapping[str, Any]:
     """Return a series for these parameters; points that are known are not computed again."""
     config, finals = collection.config, queues.finals
@@ -180,7 +180,7 @@ async def compute_series(
 
 
 async def _status(
-    queues: ComputeQueues, collection: WorkerCollection, query: SeriesQuery, points: Sequence[Entry]
+    queues: ComputeQueues, collection: Engine, query: SeriesQuery, points: Sequence[Entry]
 ) -> Mapping[str, Any]:
     """Return what an overview says beside the numbers."""
     windows = kept_windows(collection, last=1)
@@ -206,7 +206,7 @@ async def _status(
 
 async def _standing(
     queues: ComputeQueues,
-    collection: WorkerCollection,
+    collection: Engine,
     query: SeriesQuery,
     newest: Sequence[WindowInfo],
 ) -> Any:
@@ -228,7 +228,7 @@ async def _standing(
 
 
 async def _change(
-    queues: ComputeQueues, collection: WorkerCollection, query: SeriesQuery, points: Sequence[Entry]
+    queues: ComputeQueues, collection: Engine, query: SeriesQuery, points: Sequence[Entry]
 ) -> Any:
     """Return the change from the final point before it to the newest; None if there are no two."""
     spans = (
@@ -253,7 +253,7 @@ async def _change(
 
 async def _computed(
     queues: ComputeQueues,
-    collection: WorkerCollection,
+    collection: Engine,
     options: EstimateOptions,
     spans: Sequence[tuple[int, int]],
     join: Callable[..., Work],
@@ -381,7 +381,7 @@ def _check_points(
 
 
 def _groups(
-    query: MultiMapping[str], collection: WorkerCollection, number: int, last: int
+    query: MultiMapping[str], collection: Engine, number: int, last: int
 ) -> tuple[int, list[tuple[tuple[int, int], int]]]:
     """Return how many windows a point has, and the span of each with the reports in its windows."""
     from_ms, to_ms = read_time(query, "start"), read_time(query, "end")
@@ -413,7 +413,7 @@ def _groups(
 
 
 async def _with_largest(
-    collection: WorkerCollection, query: SeriesQuery, top: int, spans: Sequence[tuple[int, int]]
+    collection: Engine, query: SeriesQuery, top: int, spans: Sequence[tuple[int, int]]
 ) -> SeriesQuery:
     """Return the query with the largest values of the newest point that shows any, finals first.
 
@@ -430,7 +430,7 @@ async def _with_largest(
 
 
 def _keys(
-    collection: WorkerCollection, query: SeriesQuery, groups: Sequence[tuple[tuple[int, int], int]]
+    collection: Engine, query: SeriesQuery, groups: Sequence[tuple[tuple[int, int], int]]
 ) -> list[str]:
     """Return the keys of points; epoch and n tell states apart if the collection is counted again.
 

@@ -10,8 +10,8 @@ from typing import Final
 from ldpstream.agents.broker.shards import Shards
 from ldpstream.agents.config import WorkerConfig
 from ldpstream.agents.config.secret import Secret, SecretError
-from ldpstream.agents.engine.facade import WorkerPipeline
 from ldpstream.agents.engine.metrics import Metrics
+from ldpstream.agents.engine.pipeline import Pipeline
 from ldpstream.agents.engine.process import HttpUnavailableError
 from ldpstream.agents.web.addresses import Network, is_loopback
 from ldpstream.agents.web.app import build_http
@@ -28,7 +28,7 @@ PEER_CONNECTIONS_LIMIT: Final = 200
 
 @asynccontextmanager
 async def serve(
-    pipeline: WorkerPipeline,
+    pipeline: Pipeline,
     *,
     host: str = "127.0.0.1",
     port: int = 6066,

@@ -12,7 +12,7 @@ from ldpstream.agents.broker.health import BrokerWatch
 from ldpstream.agents.config import CollectionConfig, read_config
 from ldpstream.agents.document.build import final_content
 from ldpstream.agents.engine.clock import WorkerClock
-from ldpstream.agents.engine.facade import Wait
+from ldpstream.agents.engine.waits import Wait
 from ldpstream.agents.state.close_orders import Control
 from ldpstream.agents.state.closing import SeenHeads
 from ldpstream.agents.state.context import Context

@@ -12,6 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from ldpstream.agents.document.build import build_document
 from ldpstream.agents.document.model import EstimateDocument
+from ldpstream.agents.engine.gauges import track
 from ldpstream.agents.engine.metrics import Metrics
 from ldpstream.agents.state.view import totals
 from ldpstream.agents.web import build_http
@@ -105,7 +106,7 @@ async def test_http_and_metrics_show_the_calibration(off: float):
     assert document.mmse is not None
     pipeline = serve_collections({"ill": ILL})
     metrics = Metrics()
-    metrics.track(type(pipeline)({"ill": one}))
+    track(type(pipeline)({"ill": one}), metrics)
     metrics.estimated("ill", START_MS, document.to_json())
     samples = {
         (sample.name, sample.labels.get("query", "")): sample.value

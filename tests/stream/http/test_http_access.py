@@ -9,7 +9,7 @@ import pytest
 from aiohttp import ClientSession
 from aiohttp.test_utils import TestClient, TestServer
 
-from ldpstream.agents.engine.facade import Wait
+from ldpstream.agents.engine.waits import Wait
 from ldpstream.agents.web import build_http, serve
 from ldpstream.agents.web.operations import OPERATIONS
 from ldpstream.agents.web.page import load_assets

@@ -7,6 +7,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families
 
 from ldpstream import __version__
+from ldpstream.agents.engine.gauges import track
 from ldpstream.agents.engine.metrics import Metrics
 from ldpstream.agents.state.flushes import Outcome
 from ldpstream.agents.web import build_http
@@ -16,7 +17,7 @@ from tests.stream.serving import CITY, START_MS, serve_collections, visits
 
 async def test_metrics_are_served_as_text_and_as_openmetrics() -> None:
     metrics, pipeline = Metrics(), serve_collections({"city": CITY})
-    metrics.track(pipeline)
+    track(pipeline, metrics)
     metrics.count_commit("city", Outcome(5, 0, {}, 0))
     async with TestClient(TestServer(build_http(pipeline, metrics=metrics))) as client:
         plain = await client.get("/metrics")
@@ -37,7 +38,7 @@ async def test_metrics_are_served_as_text_and_as_openmetrics() -> None:
 
 async def test_metrics_are_served_by_name_and_compressed() -> None:
     metrics, pipeline = Metrics(), serve_collections({"city": CITY})
-    metrics.track(pipeline)
+    track(pipeline, metrics)
     client = TestClient(TestServer(build_http(pipeline, metrics=metrics)), auto_decompress=False)
     async with client:
         wanted = {"name[]": "ldpstream_reports_total"}
@@ -60,7 +61,7 @@ async def test_metrics_are_served_by_name_and_compressed() -> None:
 
 async def test_answers_are_counted_by_operation_and_status() -> None:
     metrics, pipeline = Metrics(), serve_collections({"city": CITY})
-    metrics.track(pipeline)
+    track(pipeline, metrics)
     async with TestClient(TestServer(build_http(pipeline, metrics=metrics))) as client:
         for path in ("city", "city", "nowhere"):
             await client.get(f"/api/collections/{path}/windows")
@@ -75,7 +76,7 @@ async def test_answers_are_counted_by_operation_and_status() -> None:
 
 async def test_streams_of_live_updates_are_counted_while_they_are_open() -> None:
     metrics, pipeline = Metrics(), serve_collections({"city": CITY})
-    metrics.track(pipeline)
+    track(pipeline, metrics)
 
     def streams() -> float:
         return value(scrape(metrics), "ldpstream_http_streams", collection="city")
@@ -90,7 +91,7 @@ async def test_streams_of_live_updates_are_counted_while_they_are_open() -> None
 
 async def test_the_time_to_compute_answers_is_measured_except_for_known_ones() -> None:
     metrics, pipeline = Metrics(), serve_collections({"city": CITY})
-    metrics.track(pipeline)
+    track(pipeline, metrics)
     pipeline.collections["city"].report(0, visits(1, 40), times_ms=[START_MS] * 40)
     name = "ldpstream_answer_seconds_count"
     assert value(scrape(metrics), name, collection="city") == 0

@@ -6,10 +6,10 @@ import time
 import pytest
 
 from ldpstream.agents.broker.identity import SourceChangedError
-from ldpstream.agents.engine.facade import Wait
 from ldpstream.agents.engine.flushing import FlushPace
 from ldpstream.agents.engine.periodic_tasks import keep_checking_topics, keep_ticking
 from ldpstream.agents.engine.source import Batch, Outside
+from ldpstream.agents.engine.waits import Wait
 from ldpstream.agents.state.encoding import encode_head, encode_key, state_prefix
 from ldpstream.agents.state.records import HEAD, Head, Key
 from tests.processes import eventually

@@ -11,6 +11,7 @@ from prometheus_client.exposition import choose_encoder
 from ldpstream import __version__
 from ldpstream.agents.document.build import build_document
 from ldpstream.agents.document.model import EstimateDocument
+from ldpstream.agents.engine.gauges import track
 from ldpstream.agents.engine.metrics import Metrics
 from ldpstream.agents.state.flushes import Outcome
 from ldpstream.agents.state.view import totals
@@ -37,7 +38,7 @@ def pipeline() -> Pipeline:
 @pytest.fixture
 def metrics(pipeline: Pipeline) -> Metrics:
     made = Metrics()
-    made.track(pipeline)
+    track(pipeline, made)
     return made
 
 
@@ -70,7 +71,7 @@ def test_the_exposition_is_the_librarys_without_creation_times(
 ) -> None:
     registry = CollectorRegistry()
     metrics = Metrics(registry=registry)
-    metrics.track(serve_collections({"city": CITY, "rides": RIDES}))
+    track(serve_collections({"city": CITY, "rides": RIDES}), metrics)
     metrics.http_seconds.labels('a "quoted"\n\\ operation', "200").observe(0.25)
     Gauge("no_labels", "None, and no\nnumber", registry=registry).set(float("nan"))
     monkeypatch.setattr(prometheus_client.metrics, "_use_created", False)
@@ -170,7 +171,7 @@ def test_quantiles_are_in_the_unit_of_the_values(pipeline: Pipeline, metrics: Me
 def test_means_are_in_the_unit_of_their_weights() -> None:
     table = {**RIDES, "publish": {"linear": {"fare": {"bus": 250, "train": 400}}}}
     pipeline, metrics = serve_collections({"rides": table}), Metrics()
-    metrics.track(pipeline)
+    track(pipeline, metrics)
     rides = pipeline.collections["rides"]
     rides.report(0, ["bus"] * 4000, times_ms=[START_MS] * 4000)
     metrics.estimated("rides", START_MS, newest(rides).to_json())
@@ -208,7 +209,7 @@ def test_the_newest_final_is_shown_apart_from_open_windows(pipeline: Pipeline) -
     city = pipeline.collections["city"]
     city.report(0, visits(1, 40), times_ms=[START_MS] * 40)
     metrics = Metrics()
-    metrics.track(pipeline)
+    track(pipeline, metrics)
     name = "ldpstream_final_window_end_seconds"
     city.close(START_MS + MINUTE_MS)
     # This worker has not published the final: it is read from the state.
@@ -251,7 +252,7 @@ def test_a_final_is_overdue_once_grace_and_idle_have_passed(
 
 def test_a_withheld_final_is_told_as_such() -> None:
     pipeline, metrics = serve_collections({"city": {**CITY, "minimum": 10}}), Metrics()
-    metrics.track(pipeline)
+    track(pipeline, metrics)
     city, name = pipeline.collections["city"], "ldpstream_final_withheld"
     city.report(0, visits(1, 3), times_ms=[START_MS] * 3)
     city.close(START_MS + MINUTE_MS)
@@ -263,7 +264,7 @@ def test_a_withheld_final_is_told_as_such() -> None:
 
 def test_a_withheld_document_shows_no_estimate() -> None:
     pipeline, metrics = serve_collections({"city": {**CITY, "minimum": 10}}), Metrics()
-    metrics.track(pipeline)
+    track(pipeline, metrics)
     city = pipeline.collections["city"]
     city.report(0, visits(1, 500), times_ms=[START_MS] * 500)
     metrics.estimated("city", START_MS, newest(city).to_json())
@@ -298,7 +299,7 @@ def test_no_label_holds_what_a_device_sent(pipeline: Pipeline, metrics: Metrics)
 
 def test_a_given_registry_gets_our_metrics_and_nothing_else(pipeline: Pipeline) -> None:
     registry = CollectorRegistry()
-    Metrics(registry=registry).track(pipeline)
+    track(pipeline, Metrics(registry=registry))
     names = {family.name for family in registry.collect()}
     assert names
     assert all(name.startswith("ldpstream_") for name in names)

@@ -10,6 +10,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from ldpstream.agents.config import read_config
+from ldpstream.agents.engine.gauges import track
 from ldpstream.agents.engine.intake import BatchQueue
 from ldpstream.agents.engine.metrics import Metrics
 from ldpstream.agents.engine.patches.consumer_group import FaustGroup
@@ -45,7 +46,7 @@ def make_pipeline() -> Pipeline:
     group = SimpleNamespace(silence=lambda _: None)
     channels = dict.fromkeys(tables, cast("BatchQueue", None))
     pipeline = Pipeline(config, group=cast("Group", group), channels=channels, metrics=Metrics())
-    pipeline.metrics.track(pipeline)
+    track(pipeline, pipeline.metrics)
     for engine in pipeline.collections.values():
         for replica in engine.replicas:
             replica.read([], position=0, end=0)

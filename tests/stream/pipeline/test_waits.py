@@ -4,8 +4,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from ldpstream.agents.engine.facade import Wait
-from ldpstream.agents.engine.waits import WindowWaits
+from ldpstream.agents.engine.waits import Wait, WindowWaits
 from ldpstream.agents.state.windows import WindowSpec
 from tests.stream.harness import Cluster, frame, make_context
 from tests.stream.hourly import MINUTE_MS, NOW_MS, SECOND_MS
