@@ -9,7 +9,7 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from contextlib import suppress
 from functools import partial
 from typing import Final
@@ -19,7 +19,7 @@ from aiokafka.errors import KafkaError
 from ldpstream.agents.document.build import write_document
 from ldpstream.agents.engine.engine import Engine
 from ldpstream.agents.engine.flushing import FLUSH_SECONDS, Services
-from ldpstream.agents.state.listing import told_of, windows
+from ldpstream.agents.state.listing import WindowInfo, told_of, windows
 from ldpstream.agents.state.partition import Partition
 from ldpstream.agents.state.replica import BehindError
 from ldpstream.agents.state.view import Snapshot, add_up, answer
@@ -55,6 +55,39 @@ def publication_moment(due: float, newest: float, every_seconds: float) -> float
     if newest >= due - every_seconds / 8:
         return due
     return due + min(every_seconds / 4, FLUSH_SECONDS)
+
+
+def changed_windows(
+    engine: Engine, told: dict[int, Hashable]
+) -> Iterator[tuple[WindowInfo, Snapshot]]:
+    """Yield the newest open windows of which there is news, each as it is now.
+
+    `told`, by window, is what was said of each; it is brought up to date once the next is wanted.
+
+    Raises:
+        BehindError: where the windows cannot be listed now.
+    """
+    context, replicas = engine.context, engine.replicas
+    listed = [window for window in windows(context, replicas) if not window.final and window.n]
+    newest = {window.number: window for window in listed[-PROVISIONAL_WINDOWS:]}
+    for gone in told.keys() - newest.keys():
+        del told[gone]
+    for number, window in newest.items():
+        progress = told_of(context, replicas, window)
+        if told.get(number) != progress:
+            span = window.start_ms, window.end_ms
+            try:
+                snapshot = answer(context, replicas, *span, final=False)
+            except BehindError:
+                continue
+            yield window, snapshot
+            told[number] = progress
+
+
+def write_provisional(engine: Engine, window: WindowInfo, snapshot: Snapshot) -> bytes:
+    """Return the document of an open window; call it in a thread, since domains may be large."""
+    totals, span = add_up(engine.context, snapshot), (window.start_ms, window.end_ms)
+    return write_document(engine.config, totals, window=span, final=False, partial=engine.partial)
 
 
 class Publisher:
@@ -122,37 +155,16 @@ class Publisher:
         self._export(spans[-1], contents[-1])
 
     async def _publish_provisional(self) -> None:
-        engine = self._engine
-        try:
-            listed = windows(engine.context, engine.replicas)
-        except BehindError:
-            return
-        published: dict[int, Hashable] = {}
         sent = False
-        for window in [w for w in listed if not w.final and w.n][-PROVISIONAL_WINDOWS:]:
-            progress = told_of(engine.context, engine.replicas, window)
-            if self._published.get(window.start_ms) != progress:
+        with suppress(BehindError):
+            for window, snapshot in changed_windows(self._engine, self._published):
                 span = window.start_ms, window.end_ms
-                try:
-                    snapshot = answer(engine.context, engine.replicas, *span, final=False)
-                except BehindError:
-                    continue
-                # A large domain takes too long to block the event loop.
-                content = await asyncio.to_thread(self._write, span, snapshot)
+                content = await asyncio.to_thread(write_provisional, self._engine, window, snapshot)
                 await self._send(span, content, final=False)
                 self._export(span, content)
                 sent = True
-            published[window.start_ms] = progress
-        self._published = published
         if sent:
-            engine.complaints.clear(self._complaint_key(final=False))
-
-    def _write(self, span: tuple[int, int], snapshot: Snapshot) -> bytes:
-        engine = self._engine
-        totals = add_up(engine.context, snapshot)
-        return write_document(
-            engine.config, totals, window=span, final=False, partial=engine.partial
-        )
+            self._engine.complaints.clear(self._complaint_key(final=False))
 
     async def _send(self, span: tuple[int, int], content: bytes, *, final: bool) -> None:
         config = self._engine.config

@@ -18,14 +18,12 @@ from typing import Final
 
 from aiohttp import web
 
-from ldpstream.agents.document.build import write_document
 from ldpstream.agents.engine.engine import Engine
-from ldpstream.agents.engine.publisher import PROVISIONAL_WINDOWS
+from ldpstream.agents.engine.publisher import changed_windows, write_provisional
 from ldpstream.agents.state.cell_encoding import decode_final
-from ldpstream.agents.state.listing import WindowInfo, stored_finals, told_of, windows
+from ldpstream.agents.state.listing import stored_finals
 from ldpstream.agents.state.records import Head, Name, RecordError
 from ldpstream.agents.state.replica import BehindError
-from ldpstream.agents.state.view import Snapshot, add_up, answer
 from ldpstream.agents.state.windows import NEVER
 from ldpstream.agents.web.computation import ComputeQueues
 from ldpstream.agents.web.requests import METRICS, AnswerError, read_time, readable_collection
@@ -63,7 +61,7 @@ class Feed:
         self.changed = asyncio.Event()
         self._queues = queues
         self._provisional: dict[int, Provisional] = {}
-        self._made_of: dict[int, Hashable] = {}
+        self._told: dict[int, Hashable] = {}
         self._heads: list[Head | None] = []
         self._failed = False
         self._due: float = 0.0
@@ -139,37 +137,14 @@ class Feed:
         collection = self.collection
         if collection.config.publish_every_ms is None:
             return
-        candidates = [
-            w for w in windows(collection.context, collection.replicas) if not w.final and w.n
-        ]
-        newest = {w.number: w for w in candidates}
-        newest = dict(list(newest.items())[-PROVISIONAL_WINDOWS:])
-        for gone in self._provisional.keys() - newest.keys():
-            del self._provisional[gone], self._made_of[gone]
-        for number, window in newest.items():
-            progress = told_of(collection.context, collection.replicas, window)
-            if self._made_of.get(number) != progress:
-                span = window.start_ms, window.end_ms
-                try:
-                    snapshot = answer(collection.context, collection.replicas, *span, final=False)
-                except BehindError:
-                    continue
-                document = await self._document(window, snapshot)
-                self._turn += 1
-                self._provisional[number] = Provisional(self._turn, number, document)
-                self._made_of[number] = progress
-
-    async def _document(self, window: WindowInfo, snapshot: Snapshot) -> bytes:
-        collection = self.collection
-        span = window.start_ms, window.end_ms
-
-        def make() -> bytes:
-            totals = add_up(collection.context, snapshot)
-            return write_document(collection.config, totals, window=span, final=False)
-
-        cost_bytes = await self._queues.published_bytes(collection.config)
-        async with self._queues.turn(cost_bytes, cost_bytes):
-            return await asyncio.to_thread(make)
+        for window, snapshot in changed_windows(collection, self._told):
+            cost_bytes = await self._queues.published_bytes(collection.config)
+            async with self._queues.turn(cost_bytes, cost_bytes):
+                document = await asyncio.to_thread(write_provisional, collection, window, snapshot)
+            self._turn += 1
+            self._provisional[window.number] = Provisional(self._turn, window.number, document)
+        for gone in self._provisional.keys() - self._told.keys():
+            del self._provisional[gone]
 
 
 class Feeds:
