@@ -25,7 +25,23 @@ _SIZE: Final = "max.message.bytes"
 _LOOKED_AT: Final = ("cleanup.policy", _SIZE)
 _RECORD_BYTES: Final = 72 << 10
 """The largest single record but a final document: a copy of a message, with its headers."""
-_BROKER_TIMES: Final = ("message.timestamp.type", "LogAppendTime")
+_ADVISED: Final = {
+    ("source", "compression.type", "uncompressed"): (
+        "{topic}: warning: compression.type={value} lets a device send a batch of kilobytes that "
+        "unpacks to gigabytes: expected uncompressed"
+    ),
+    ("source", "message.timestamp.type", "LogAppendTime"): (
+        "{topic}: note: senders set its timestamps (message.timestamp.type={value}): a worker that "
+        "catches up estimates arrival times from most senders' clocks. To do without, let the "
+        "broker set them: kafka-configs.sh --bootstrap-server BROKER --alter --topic {topic} "
+        "--add-config message.timestamp.type=LogAppendTime"
+    ),
+    ("changelog", "message.timestamp.type", "LogAppendTime"): (
+        "{topic}: warning: message.timestamp.type={value}: nobody notices a worker whose clock is "
+        "wrong, and what it takes in may be late or rejected: expected LogAppendTime"
+    ),
+}
+"""What to say where a field of `Topics` has a topic whose setting is not the last of the key."""
 
 
 async def uncompacted(client: AIOKafkaAdminClient, changelogs: Sequence[str]) -> str | None:
@@ -73,38 +89,21 @@ async def wrong_settings(
     return problems
 
 
-async def warn_of_compression(client: AIOKafkaAdminClient, name: str) -> str | None:
-    """Return what is unsafe about how an existing source keeps compressed batches, or None.
+async def unwise_settings(
+    client: AIOKafkaAdminClient, collection: CollectionConfig, existing: Container[str]
+) -> list[str]:
+    """Return what is unsafe or inexact about a collection's existing topics, each with its topic.
 
-    None also if the broker does not show its settings.
+    Settings that the broker does not show are as they should be.
     """
-    other = await _other_than(client, name, "compression.type", "uncompressed")
-    return other and (
-        f"{other} lets a device send a batch of kilobytes that unpacks to gigabytes: expected "
-        "uncompressed"
-    )
-
-
-async def warn_of_timestamps(client: AIOKafkaAdminClient, changelog: str) -> str | None:
-    """Return what is lost if the broker does not set a changelog's timestamps; None if it does."""
-    other = await _other_than(client, changelog, *_BROKER_TIMES)
-    return other and (
-        f"{other}: nobody notices a worker whose clock is wrong, and what it takes in may be late "
-        "or rejected: expected LogAppendTime"
-    )
-
-
-async def dates_arrivals(client: AIOKafkaAdminClient, source: str) -> bool:
-    """Return whether the broker sets an existing source's timestamps, as far as it says so."""
-    return await _other_than(client, source, *_BROKER_TIMES) is None
-
-
-async def _other_than(
-    client: AIOKafkaAdminClient, topic: str, name: str, expected: str
-) -> str | None:
-    """Return `NAME=VALUE` if the broker shows another value of a topic's setting, or None."""
-    value = (await _settings(client, [topic], name)).get(topic, expected)
-    return None if value == expected else f"{name}={value}"
+    lines = []
+    for (field, name, expected), line in _ADVISED.items():
+        topic = getattr(collection.topics, field)
+        if topic in existing:
+            value = (await _settings(client, [topic], name)).get(topic, expected)
+            if value != expected:
+                lines.append(line.format(topic=topic, value=value))
+    return lines
 
 
 async def broker_settings(client: AIOKafkaAdminClient, names: Sequence[str]) -> dict[str, str]:

@@ -61,6 +61,7 @@ async def declare_topics(
     )
     states = await describe(client, names)
     await _check_found(client, states, collections)
+    await _grow_changelogs(client, states, collections)
     missing = [
         topic
         for collection in collections
@@ -73,6 +74,7 @@ async def declare_topics(
     states = await await_topics(client, names, collections)
     # Another client, such as a sending device, may have created some of them meanwhile.
     await _check_found(client, states, collections)
+    await _grow_changelogs(client, states, collections)
     return states
 
 
@@ -81,20 +83,17 @@ async def _check_found(
     states: Mapping[str, TopicState],
     collections: Sequence[CollectionConfig],
 ) -> None:
+    """Refuse topics that contradict the configuration of their collection."""
+    changelogs = []
     for collection in collections:
-        if collection.topics.source in states:
-            _check_source(states[collection.topics.source].partitions, collection)
-        if collection.topics.changelog in states:
-            _check_fewer(states[collection.topics.changelog].partitions, collection)
-    changelogs = [
-        collection.topics.changelog
-        for collection in collections
-        if collection.topics.changelog in states
-    ]
-    await _check_compacted(client, changelogs)
-    for collection in collections:
-        if collection.topics.changelog in states:
-            await _grow(client, states[collection.topics.changelog].partitions, collection)
+        topics = collection.topics
+        if topics.source in states:
+            _check_source(states[topics.source].partitions, collection)
+        if topics.changelog in states:
+            _check_fewer(states[topics.changelog].partitions, collection)
+            changelogs.append(topics.changelog)
+    if problem := await uncompacted(client, changelogs):
+        raise TopicError(problem)
 
 
 async def check_topics(
@@ -106,12 +105,7 @@ async def check_topics(
     """
     topics = collection.topics
     states = await describe(client, topics.names())
-    if topics.source in states:
-        _check_source(states[topics.source].partitions, collection)
-    changelog = states.get(topics.changelog)
-    if changelog is not None:
-        _check_fewer(changelog.partitions, collection)
-        await _check_compacted(client, [topics.changelog])
+    await _check_found(client, states, [collection])
     return states, tuple(name for name in topics.names() if name not in states)
 
 
@@ -247,23 +241,22 @@ def _check_fewer(partitions: int, collection: CollectionConfig) -> None:
         )
 
 
-async def _grow(client: AIOKafkaAdminClient, partitions: int, collection: CollectionConfig) -> None:
-    """Add partitions to a changelog that has fewer than its source."""
-    if partitions >= collection.partitions:
-        return
-    name = collection.topics.changelog
-    try:
-        # Unlike `create_topics` this raises the broker's error about a topic.
-        await client.create_partitions({name: NewPartitions(collection.partitions)})
-    except InvalidPartitionsError:
-        # Another worker was faster: the topic has enough partitions by now.
-        return
-    except BrokerResponseError as error:
-        if error.retriable:
-            raise
-        raise TopicError(f"topic {name} cannot be given more partitions: {error}") from error
-
-
-async def _check_compacted(client: AIOKafkaAdminClient, changelogs: Sequence[str]) -> None:
-    if problem := await uncompacted(client, changelogs):
-        raise TopicError(problem)
+async def _grow_changelogs(
+    client: AIOKafkaAdminClient,
+    states: Mapping[str, TopicState],
+    collections: Sequence[CollectionConfig],
+) -> None:
+    """Add partitions to changelogs that have fewer than their source."""
+    for collection in collections:
+        name, partitions = collection.topics.changelog, collection.partitions
+        if name not in states or states[name].partitions >= partitions:
+            continue
+        try:
+            # Unlike `create_topics` this raises the broker's error about a topic.
+            await client.create_partitions({name: NewPartitions(partitions)})
+        except InvalidPartitionsError:
+            pass  # Another worker was faster: the topic has enough partitions by now.
+        except BrokerResponseError as error:
+            if error.retriable:
+                raise
+            raise TopicError(f"topic {name} cannot be given more partitions: {error}") from error

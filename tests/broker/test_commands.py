@@ -10,7 +10,7 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
 from ldpstream.agents.broker import clients
 from ldpstream.agents.broker.metadata import describe
-from ldpstream.agents.broker.topic_settings import dates_arrivals
+from ldpstream.agents.broker.topic_settings import unwise_settings
 from ldpstream.agents.state.close_orders import decode_control
 from ldpstream.mechanisms.wire.frame import decode_frame
 from tests.broker.conftest import on_kafka, on_one_broker
@@ -205,7 +205,7 @@ async def test_check_compares_windows_and_timestamps_with_what_is_kept(lab: Lab)
             settings = {"message.timestamp.type": kept, "cleanup.policy": policy}
             await admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic, settings)])
         async with asyncio.timeout(PATIENCE_SECONDS):  # a broker applies some time after it answers
-            while not await dates_arrivals(admin, topics.source):  # noqa: ASYNC110 (no event)
+            while "senders" in str(await unwise_settings(admin, lab.collection, {topics.source})):  # noqa: ASYNC110 (no event)
                 await asyncio.sleep(0.05)
     alone = await asyncio.to_thread(invoke, *check)
     assert (alone.exit_code, alone.stderr) == (0, "")

@@ -37,9 +37,7 @@ from ldpstream.agents.broker.refusals import NO_COORDINATOR, explain
 from ldpstream.agents.broker.shards import ADDRESS_OPERATIONS
 from ldpstream.agents.broker.topic_settings import (
     broker_settings,
-    dates_arrivals,
-    warn_of_compression,
-    warn_of_timestamps,
+    unwise_settings,
     wrong_settings,
 )
 from ldpstream.agents.broker.topics import TopicError, check_topics, refused_topics
@@ -150,18 +148,8 @@ async def _check_collection(
             click.echo(f"{name}: missing; a worker creates it, {count(partitions, 'partition')}")
         else:
             click.echo(f"{name}: {count(existing[name].partitions, 'partition')}")
-    source, changelog = collection.topics.source, collection.topics.changelog
-    if source in existing and (unsafe := await warn_of_compression(admin, source)) is not None:
-        click.echo(f"{source}: warning: {unsafe}")
-    if source in existing and not await dates_arrivals(admin, source):
-        click.echo(
-            f"{source}: note: senders set its timestamps (message.timestamp.type=CreateTime): a "
-            "worker that catches up estimates arrival times from most senders' clocks. To do "
-            "without, let the broker set them: kafka-configs.sh --bootstrap-server BROKER --alter "
-            f"--topic {source} --add-config message.timestamp.type=LogAppendTime"
-        )
-    if changelog in existing and (unsafe := await warn_of_timestamps(admin, changelog)) is not None:
-        click.echo(f"{changelog}: warning: {unsafe}")
+    for line in await unwise_settings(admin, collection, existing):
+        click.echo(line)
     batch_bytes = max_batch_bytes(kafka.options)
     wrong = await wrong_settings(admin, collection, existing, batch_bytes=batch_bytes)
     return missing, [*missing_on_topics(collection, existing), *wrong]
