@@ -273,13 +273,13 @@ async def _check_windows(
             fingerprints = {
                 spec_config.spec.fingerprint for spec_config in (collection, *collection.accept)
             }
-            for other in sorted(await _last_specs(reader, topic, partitions) - fingerprints):
+            written, stored_windows = await _last_states(reader, topic, partitions, collection.spec)
+            for other in sorted(written - fingerprints):
                 click.echo(
                     f"{name}: note: the state in {topic} is of another spec, {other.hex()}: a "
                     "worker rejects its reports and does not publish its open windows, unless its "
                     f"file is named under collection.{name}.accept"
                 )
-            stored_windows = await _kept_windows(reader, topic, partitions, collection.spec)
             for differ in filter(
                 None, (differences(collection, windows) for windows in stored_windows)
             ):
@@ -304,31 +304,29 @@ def _partitions(collection: CollectionConfig) -> dict[str, int]:
     return {name: 1 if name in single else collection.partitions for name in topics.names()}
 
 
-async def _kept_windows(
+async def _last_states(
     reader: AIOKafkaConsumer, topic: str, partitions: int, spec: CollectionSpec
-) -> Collection[WindowIdentity]:
-    """Return the windows of a spec's states written to last; empty for a new topic.
+) -> tuple[set[bytes], Collection[WindowIdentity]]:
+    """Return the specs of each partition's last record, and the windows of `spec` written to last.
 
     `reader` is started, and has no group.
     """
-    dates_ms: dict[WindowIdentity, int] = {}
+    fingerprints, dates_ms = set[bytes](), dict[WindowIdentity, int]()
     assigned = [TopicPartition(topic, partition) for partition in range(partitions)]
-    ends = await end_offsets(reader, assigned)
-    for partition, end in ends.items():
-        last = await _last_state(reader, partition, end, spec)
+    for partition, end in (await end_offsets(reader, assigned)).items():
+        last = await _last_state(reader, partition, end, None)
+        if last is None:
+            continue
+        fingerprints.add(last[0][0])
+        if last[0][0] != spec.fingerprint:
+            last = await _last_state(reader, partition, end, spec)
         if last is not None:
             (_, windows), dated_ms = last
             dates_ms[windows] = max(dated_ms, dates_ms.get(windows, dated_ms))
     newest_ms = max(dates_ms.values(), default=0)
-    return [windows for windows, dated_ms in dates_ms.items() if newest_ms - dated_ms < _RECENT_MS]
-
-
-async def _last_specs(reader: AIOKafkaConsumer, topic: str, partitions: int) -> set[bytes]:
-    """Return the fingerprints of the specs that wrote the last record of each partition."""
-    assigned = [TopicPartition(topic, partition) for partition in range(partitions)]
-    ends = await end_offsets(reader, assigned)
-    states = [await _last_state(reader, partition, end, None) for partition, end in ends.items()]
-    return {last[0][0] for last in states if last is not None}
+    return fingerprints, [
+        windows for windows, dated_ms in dates_ms.items() if newest_ms - dated_ms < _RECENT_MS
+    ]
 
 
 async def _last_state(
