@@ -11,7 +11,7 @@ import gc
 import logging
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
+from contextlib import AsyncExitStack, suppress
 from functools import partial
 from typing import Any, Final
 
@@ -24,7 +24,7 @@ from ldpstream.agents.broker.connections import wait_for_broker
 from ldpstream.agents.broker.patches.error_names import name_errors
 from ldpstream.agents.broker.shards import Shards, publishing_addresses
 from ldpstream.agents.broker.topics import TopicError
-from ldpstream.agents.config import CollectionConfig, Config, Shard, WorkerConfig, client_options
+from ldpstream.agents.config import CollectionConfig, Config, Shard, client_options
 from ldpstream.agents.config.collection import nominal_warnings
 from ldpstream.agents.engine.engine import Engine
 from ldpstream.agents.engine.gauges import track
@@ -91,7 +91,7 @@ def attach(
         await _explain_waiting(app, pipeline)
 
     async def answer() -> None:
-        async with _serving(pipeline, config.worker) as url:
+        async with serve(pipeline, config.worker) as url:
             log.info("page, API and metrics: %s", url)
             await asyncio.Event().wait()
 
@@ -138,26 +138,6 @@ def _connect(app: faust.App, config: Config, metrics: Metrics, *, declares: bool
         _subscribe(app, collection.config, declares=declares)
         _add_agent(app, collection, channels[name])
     return pipeline
-
-
-def _serving(
-    pipeline: Pipeline, worker: WorkerConfig, shards: Shards | None = None
-) -> AbstractAsyncContextManager[str]:
-    host, _, port = worker.http.rpartition(":")
-    return serve(
-        pipeline,
-        host=host,
-        port=int(port),
-        metrics=pipeline.metrics,
-        token=worker.token,
-        certificate=(worker.certificate, worker.key)
-        if worker.certificate is not None and worker.key is not None
-        else None,
-        open_to_everybody=worker.open_to_everybody,
-        trusted_proxies=worker.trusted_proxies,
-        frame_ancestors=worker.frame_ancestors,
-        shards=shards,
-    )
 
 
 def _subscribe(app: faust.App, collection: CollectionConfig, *, declares: bool) -> None:
@@ -241,7 +221,7 @@ async def work(
     # Faust must not declare topics: without a broker that would end the worker, and the pipeline
     # has declared them by then.
     pipeline = _connect(app, config, Metrics(), declares=False)
-    async with _serving(pipeline, worker, shards) as url:
+    async with serve(pipeline, worker, shards=shards) as url:
         # HTTP comes first, so that /readyz says what the worker waits for.
         await unless_stopped(wait_for_broker(config.kafka, pipeline.broker_watch), stop)
         async with AsyncExitStack() as stack:

@@ -6,7 +6,7 @@ import logging
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -15,7 +15,6 @@ from ldpstream.agents.broker.patches.error_names import name_errors
 from ldpstream.agents.broker.producer import NoIdempotenceError
 from ldpstream.agents.broker.refusals import no_idempotence, not_permitted
 from ldpstream.agents.config import CollectionConfig, Config, GatewayConfig
-from ldpstream.agents.config.secret import Secret, SecretError
 from ldpstream.agents.edge.gateway_app import (
     GatewayMetrics,
     GatewayServices,
@@ -39,8 +38,8 @@ from ldpstream.agents.engine.process import (
 from ldpstream.agents.web.addresses import is_loopback
 from ldpstream.agents.web.connection_limits import Bounds
 from ldpstream.agents.web.listener import listen
-from ldpstream.agents.web.requests import Access, TokenError
-from ldpstream.agents.web.server import server_tls
+from ldpstream.agents.web.requests import Access
+from ldpstream.agents.web.server import server_tls, with_token
 from ldpstream.mechanisms.wire.frame import HEAD_BYTES, RUN_BYTES
 
 FILE: Final = "gateway.sqlite"
@@ -84,19 +83,17 @@ def check_gateway(config: Config) -> GatewayAccess:
     gateway, worker = config.gateway, config.worker
     if gateway.shuffle > 1:
         _check_shuffle(config)
-    tls = None
-    if gateway.certificate is not None and gateway.key is not None:
-        tls = server_tls(gateway.certificate, gateway.key, table="gateway")
+    tls = server_tls(gateway, "gateway")
     access = Access(
         local=is_loopback(gateway.http.rpartition(":")[0]), trusted_proxies=gateway.trusted_proxies
     )
     metrics: Access | None = None
     if worker.token is not None:
-        metrics = _with_token(access, "worker.token", worker.token)
+        metrics = with_token(access, "worker.token", worker.token)
     elif worker.open_to_everybody or access.local:
         metrics = access
     uploads = (
-        access if gateway.token is None else _with_token(access, "gateway.token", gateway.token)
+        access if gateway.token is None else with_token(access, "gateway.token", gateway.token)
     )
     return GatewayAccess(tls=tls, uploads=uploads, metrics=metrics)
 
@@ -117,13 +114,6 @@ def _check_shuffle(config: Config) -> None:
                     f"gateway.shuffle: expected at most {most}, got {shuffle}: a batch of reports "
                     f"of {name}, of {spec.report_bytes} bytes each, must fit into one frame"
                 )
-
-
-def _with_token(access: Access, path: str, token: Secret) -> Access:
-    try:
-        return replace(access, token=token.reveal().encode())
-    except (SecretError, TokenError) as error:
-        raise HttpUnavailableError(f"{path}: {error}") from error
 
 
 def _fitting(config: Config) -> dict[str, CollectionConfig]:

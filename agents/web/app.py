@@ -8,8 +8,6 @@ from typing import Final
 from aiohttp import web
 
 from ldpstream.agents.broker.shards import Shards
-from ldpstream.agents.engine.gauges import track
-from ldpstream.agents.engine.metrics import Metrics
 from ldpstream.agents.engine.pipeline import Pipeline
 from ldpstream.agents.web.api import DESCRIBING
 from ldpstream.agents.web.certificates import CERTIFICATES, Certificates
@@ -40,7 +38,6 @@ ARRIVING_BYTES: Final = 4 * BODY_BYTES
 def build_http(
     pipeline: Pipeline,
     *,
-    metrics: Metrics | None = None,
     access: Access | None = None,
     shards: Shards | None = None,
     frame_ancestors: Sequence[str] = (),
@@ -48,19 +45,15 @@ def build_http(
     """Build the application that shows a pipeline: page, API and metrics, all read-only.
 
     Serve it by itself, or mount it under a prefix of another application (`add_subapp`): all links
-    are relative. Without `metrics` it makes its own, whose counters stay at zero. Without `access`
-    everybody can read it. Pages of `frame_ancestors` can show `/?embed=1` in a frame. Requests
-    about collections of other `shards` are forwarded.
+    are relative. Without `access` everybody can read it. Pages of `frame_ancestors` can show
+    `/?embed=1` in a frame. Requests about collections of other `shards` are forwarded.
     """
-    if metrics is None:
-        metrics = Metrics()
-        track(pipeline, metrics)
     app = web.Application(middlewares=[answer_request], client_max_size=BODY_BYTES)
     app.on_response_prepare.append(add_headers)
     app.on_shutdown.append(_end_events)
     app.on_cleanup.append(_end_computing)
     app[PIPELINE] = pipeline
-    app[METRICS] = metrics
+    app[METRICS] = pipeline.metrics
     app[QUEUES] = ComputeQueues()
     app[DESCRIBING] = asyncio.Lock()
     app[CERTIFICATES] = Certificates(app[QUEUES])

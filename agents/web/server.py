@@ -1,19 +1,18 @@
 """Run the HTTP application on an address of its own."""
 
 import ssl
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Final
 
 from ldpstream.agents.broker.shards import Shards
 from ldpstream.agents.config import WorkerConfig
 from ldpstream.agents.config.secret import Secret, SecretError
-from ldpstream.agents.engine.metrics import Metrics
+from ldpstream.agents.config.serving import ServingTable
 from ldpstream.agents.engine.pipeline import Pipeline
 from ldpstream.agents.engine.process import HttpUnavailableError
-from ldpstream.agents.web.addresses import Network, is_loopback
+from ldpstream.agents.web.addresses import is_loopback
 from ldpstream.agents.web.app import build_http
 from ldpstream.agents.web.connection_limits import Bounds
 from ldpstream.agents.web.home_points import run_home_points
@@ -28,86 +27,63 @@ PEER_CONNECTIONS_LIMIT: Final = 200
 
 @asynccontextmanager
 async def serve(
-    pipeline: Pipeline,
-    *,
-    host: str = "127.0.0.1",
-    port: int = 6066,
-    metrics: Metrics | None = None,
-    token: Secret | None = None,
-    certificate: tuple[Path, Path] | None = None,
-    open_to_everybody: bool = False,
-    trusted_proxies: Sequence[Network] = (),
-    frame_ancestors: Sequence[str] = (),
-    shards: Shards | None = None,
+    pipeline: Pipeline, worker: WorkerConfig, *, shards: Shards | None = None
 ) -> AsyncIterator[str]:
-    """Serve a pipeline during an `async with` block, which gets the URL.
+    """Serve a pipeline during an `async with` block as `[worker]` says; the block gets the URL.
 
-    Port 0 takes any free one. By default only this machine can reach it. Any other address needs a
-    token, which every reader must send, unless it is `open_to_everybody`. With a certificate and
-    its key, files in PEM format, it serves HTTPS. The header `X-Forwarded-For` is believed from
-    `trusted_proxies`. Pages of `frame_ancestors` may show `/?embed=1` in a frame. Requests about
-    collections of other `shards` are forwarded.
+    Requests about collections of other `shards` are forwarded.
 
     Raises:
         HttpUnavailableError: where the address cannot be used or needs a token; where the token or
             the certificate is invalid.
     """
-    access = reading_access(
-        host, token, open_to_everybody=open_to_everybody, trusted_proxies=trusted_proxies
-    )
+    access, tls = check_serving(worker)
     bounds = Bounds(
         connections=CONNECTIONS_LIMIT,
         per_peer=PEER_CONNECTIONS_LIMIT,
-        trusted_proxies=tuple(trusted_proxies),
+        trusted_proxies=worker.trusted_proxies,
     )
-    app = build_http(
-        pipeline, metrics=metrics, access=access, shards=shards, frame_ancestors=frame_ancestors
-    )
+    app = build_http(pipeline, access=access, shards=shards, frame_ancestors=worker.frame_ancestors)
     app.cleanup_ctx.append(run_home_points)
     async with listen(
-        app,
-        address=f"{host}:{port}",
-        bounds=bounds,
-        tls=None if certificate is None else server_tls(*certificate),
-        setting="`http` in [worker]",
+        app, address=worker.http, bounds=bounds, tls=tls, setting="`http` in [worker]"
     ) as (url, _):
         yield url
 
 
-def check_serving(worker: WorkerConfig) -> None:
-    """Refuse an address that needs a token, and an invalid token or certificate."""
-    reading_access(
-        worker.http.rpartition(":")[0], worker.token, open_to_everybody=worker.open_to_everybody
-    )
-    if worker.certificate is not None and worker.key is not None:
-        server_tls(worker.certificate, worker.key)
+def check_serving(worker: WorkerConfig) -> tuple[Access, ssl.SSLContext | None]:
+    """Return who may read, and how it is encrypted.
+
+    Raises:
+        HttpUnavailableError: for an address that needs a token, and an invalid token or
+            certificate.
+    """
+    host = worker.http.rpartition(":")[0]
+    access = Access(local=is_loopback(host), trusted_proxies=worker.trusted_proxies)
+    if worker.token is not None:
+        access = with_token(access, "worker.token", worker.token)
+    elif not (access.local or worker.open_to_everybody):
+        raise HttpUnavailableError(
+            f"worker.token: expected a token, because others can reach {host}: add "
+            'token = { env = "NAME" } or { file = "PATH" } to [worker], serve 127.0.0.1, or '
+            "let everybody read with open_to_everybody = true"
+        )
+    return access, server_tls(worker, "worker")
 
 
-def reading_access(
-    host: str,
-    token: Secret | None,
-    *,
-    open_to_everybody: bool,
-    trusted_proxies: Sequence[Network] = (),
-) -> Access:
-    """Return who may read at an address."""
-    access = Access(local=is_loopback(host), trusted_proxies=tuple(trusted_proxies))
-    if token is None:
-        if not (access.local or open_to_everybody):
-            raise HttpUnavailableError(
-                f"worker.token: expected a token, because others can reach {host}: add "
-                'token = { env = "NAME" } or { file = "PATH" } to [worker], serve 127.0.0.1, or '
-                "let everybody read with open_to_everybody = true"
-            )
-        return access
+def with_token(access: Access, path: str, token: Secret) -> Access:
+    """Return the same access, for who has the token that a key of the configuration names."""
     try:
         return replace(access, token=token.reveal().encode())
     except (SecretError, TokenError) as error:
-        raise HttpUnavailableError(f"worker.token: {error}") from error
+        raise HttpUnavailableError(f"{path}: {error}") from error
 
 
-def server_tls(certificate: Path, key: Path, *, table: str = "worker") -> ssl.SSLContext:
-    """Return the TLS context of a server; `table` is where its certificate is configured."""
+def server_tls(serving: ServingTable, table: str) -> ssl.SSLContext | None:
+    """Return the TLS context of a server, None without a certificate; `table` is its table."""
+    certificate, key = serving.certificate, serving.key
+    if certificate is None or key is None:
+        return None
     for name, file in (("certificate", certificate), ("key", key)):
         try:
             with file.open("rb"):

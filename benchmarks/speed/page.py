@@ -20,7 +20,7 @@ import statistics
 import sys
 import time
 from dataclasses import dataclass
-from typing import Any, Final, Self, cast
+from typing import Final, Self
 
 import numpy as np
 from playwright.async_api import Browser, CDPSession, Route, expect
@@ -35,11 +35,10 @@ from tests.stream.serving import (
     START_MS,
     Pipeline,
     Served,
+    serve,
     serve_collections,
     stopped_clock,
 )
-
-from ldpstream.agents.web import serve
 
 PAINT_LIMIT_MS: Final = 1000.0
 TASK_LIMIT_MS: Final = 100.0
@@ -198,7 +197,7 @@ async def watch_both(browser: Browser, seconds: float) -> list[Watched]:
         report(places, minute, 2000, seed=minute)
         times_ms = [START_MS + minute * MINUTE_MS] * 2000
         routes.report(0, _routes(np.random.default_rng(minute), 2000), times_ms=times_ms)
-    async with serve(cast("Any", both), port=0) as url:
+    async with serve(both) as url:
         table, plane = await asyncio.gather(
             watch(browser, routes, url, "values", seconds=seconds, more="&top=all"),
             watch(browser, places, url, "map", seconds=seconds),
@@ -258,11 +257,11 @@ async def _show_empty(route: Route) -> None:
 async def run(path: str, seconds: float) -> int:
     """Measure, print, and return the exit code."""
     pipeline = show_collections(reports=20_000)
-    async with serve(cast("Any", pipeline), port=0) as url, start_chromium(path) as browser:
+    async with serve(pipeline) as url, start_chromium(path) as browser:
         paints = await first_paints(browser, url)
         watched = await watch_both(browser, seconds)
         version = browser.version
-    async with serve(cast("Any", show_week()), port=0) as url, start_chromium(path) as browser:
+    async with serve(show_week()) as url, start_chromium(path) as browser:
         await asyncio.sleep(_COMPUTED_SECONDS)
         empty, first_home, again = [
             await home_seconds(browser, url, empty=empty) for empty in (True, False, False)

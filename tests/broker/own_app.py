@@ -16,7 +16,7 @@ import prometheus_client
 from aiokafka.cluster import ClusterMetadata
 from faust.web import Request, Response, View
 
-from ldpstream.agents.config import load_config
+from ldpstream.agents.config import WorkerConfig, load_config
 from ldpstream.agents.engine.metrics import Metrics
 from ldpstream.agents.web import serve
 from ldpstream.agents.worker import attach
@@ -72,7 +72,7 @@ def hide(topic: str, *, until: float) -> None:
 
 @app.task
 async def answer() -> None:
-    async with serve(pipeline, port=0, metrics=pipeline.metrics) as url:
+    async with serve(pipeline, WorkerConfig(http="127.0.0.1:0")) as url:
         # Faust's worker turns what is printed into log messages.
         print(f"ready {url}", flush=True, file=sys.__stdout__)
         await asyncio.Event().wait()

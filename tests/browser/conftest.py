@@ -9,12 +9,11 @@ from collections.abc import AsyncIterator
 import pytest_asyncio
 from playwright.async_api import Browser, BrowserContext, Page, expect
 
-from ldpstream.agents.web import serve
 from tests.browser.chromium import need_chromium, start_chromium
 from tests.browser.showing import show_collections
 from tests.processes import PATIENCE_SECONDS
 from tests.stream.conftest import patient_proofs
-from tests.stream.serving import Pipeline
+from tests.stream.serving import Pipeline, serve
 
 __all__ = ["patient_proofs"]
 
@@ -38,7 +37,7 @@ async def pipeline() -> Pipeline:
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def url(pipeline: Pipeline) -> AsyncIterator[str]:
     """Serve collections of every kind."""
-    async with serve(pipeline, port=0) as started:
+    async with serve(pipeline) as started:
         yield started
 
 

@@ -15,12 +15,11 @@ from typing import Any
 import numpy as np
 from playwright.async_api import Browser
 
-from ldpstream.agents.web import serve
 from tests.browser.chromium import find_chromium, start_chromium
 from tests.browser.looking import VIEWS, open_view
 from tests.browser.showing import NOW, report, show_collections
 from tests.stream import serving
-from tests.stream.serving import MINUTE_MS, START_MS, Pipeline
+from tests.stream.serving import MINUTE_MS, START_MS, Pipeline, serve
 
 AFTER = "2026-11-21T10:15:10Z"
 """After the quarter of an hour. Clocks stand still, so that ages are the same each time."""
@@ -87,10 +86,10 @@ def show_starts() -> Pipeline:
 
 async def write(folder: Path, path: str, *, whole: bool) -> None:
     """Write a picture of each view on each screen; of all that can be scrolled to if `whole`."""
-    async with serve(show_many(), port=0) as url, start_chromium(path) as browser:
+    async with serve(show_many()) as url, start_chromium(path) as browser:
         for screen in SCREENS:
             await _write_screen(folder, browser, url, screen, VIEWS, now=NOW, whole=whole)
-    async with serve(show_starts(), port=0) as url, start_chromium(path) as browser:
+    async with serve(show_starts()) as url, start_chromium(path) as browser:
         for screen in SCREENS:
             starts = (("starts", "cumulative"),)
             await _write_screen(folder, browser, url, screen, starts, now=AFTER, whole=True)

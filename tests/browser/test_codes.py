@@ -7,9 +7,8 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Page
 
-from ldpstream.agents.web import serve
 from tests.browser.looking import open_modules, open_view, rows
-from tests.stream.serving import MINUTE_MS, START_MS, serve_collections
+from tests.stream.serving import MINUTE_MS, START_MS, serve, serve_collections
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -31,7 +30,7 @@ async def url() -> AsyncIterator[str]:
     labels = [code for number, code in enumerate(CODES) for _ in range(200 * (number + 1))]
     pipeline.collections["shops"].report(0, labels, times_ms=[START_MS] * len(labels))
     pipeline.collections["shops"].close(START_MS + MINUTE_MS)
-    async with serve(pipeline, port=0) as started:
+    async with serve(pipeline) as started:
         yield started
 
 

@@ -8,10 +8,9 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Page, expect
 
-from ldpstream.agents.web import serve
 from tests.browser.looking import ask, drawn, numbers
 from tests.browser.test_accessible import violations
-from tests.stream.serving import MINUTE_MS, START_MS, serve_collections
+from tests.stream.serving import MINUTE_MS, START_MS, serve, serve_collections
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -40,7 +39,7 @@ async def url() -> AsyncIterator[str]:
     records = [{"home": HOMES[h], "floor": int(f)} for h, f in zip(home, floor, strict=True)]
     pipeline.collections["habits"].report(0, records, times_ms=[START_MS] * N)
     pipeline.collections["habits"].close(START_MS + MINUTE_MS)
-    async with serve(pipeline, port=0) as started:
+    async with serve(pipeline) as started:
         yield started
 
 

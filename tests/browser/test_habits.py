@@ -21,7 +21,6 @@ from playwright.async_api import Browser, Page, expect
 from ldpstream.agents.document.flat import document_rows
 from ldpstream.agents.document.model import EstimateDocument
 from ldpstream.agents.document.sinks import store_documents
-from ldpstream.agents.web import serve
 from ldpstream.mechanisms.base.times import parse_time
 from tests.browser.conftest import PATIENCE_MS
 from tests.browser.looking import ask, open_view, rows
@@ -31,6 +30,7 @@ from tests.stream.serving import (
     MINUTE_MS,
     START_MS,
     Pipeline,
+    serve,
     serve_collections,
     stopped_clock,
     visits,
@@ -115,7 +115,7 @@ async def test_annotations_mark_bars_and_charts_and_are_listed(page: Page, tmp_p
     for minute in range(5):
         served.report(0, modes(rng, 400), times_ms=[START_MS + minute * MINUTE_MS] * 400)
     served.close(START_MS + 5 * MINUTE_MS)
-    async with serve(pipeline, port=0) as url:
+    async with serve(pipeline) as url:
         await open_view(page, url, "modes", "time", "&window=")
         noted = page.locator("#strip .noted")
         await expect(noted).to_have_attribute("data-to", "2026-11-21T10:02:00Z")
@@ -210,7 +210,7 @@ async def test_only_configured_pages_show_one_view_in_a_frame(
     app.router.add_get("/", framing)
     async with TestServer(app) as other, speaking(browser, "en-US") as page:
         origin = str(other.make_url("")).rstrip("/")
-        async with serve(pipeline, port=0, frame_ancestors=[origin]) as url:
+        async with serve(pipeline, frame_ancestors=[origin]) as url:
             app[FRAMED].append(url)
             await page.goto(origin)
             frame = page.frame_locator("iframe")
@@ -249,7 +249,7 @@ async def test_blocks_with_shapes_are_drawn_as_such_under_their_names(
     served = pipeline.collections["wards"]
     served.report(0, ["a"] * 700 + ["d"] * 300, times_ms=[START_MS] * 1000)
     served.close(START_MS + MINUTE_MS)
-    async with serve(pipeline, port=0) as url:
+    async with serve(pipeline) as url:
         await page.goto(url)
         await expect(page.locator("#map-bounds")).to_contain_text("the share of a block")
         box = await page.locator("#map-canvas").bounding_box()
@@ -276,7 +276,7 @@ async def days_url() -> AsyncIterator[str]:
         time_ms = parse_time(f"2026-10-{day}:00")
         city.report(0, visits(seed, 200), times_ms=[time_ms] * 200, seed=seed)
     city.close(parse_time("2026-10-27T00:00:00+01:00"))
-    async with serve(served, port=0) as started:
+    async with serve(served) as started:
         yield started
 
 

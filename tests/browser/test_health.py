@@ -6,7 +6,6 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Page, expect
 
-from ldpstream.agents.web import serve
 from tests.browser.looking import ask, numbers, open_view, rows
 from tests.stream.serving import (
     CITY,
@@ -14,6 +13,7 @@ from tests.stream.serving import (
     START_MS,
     Pipeline,
     foreign_frame,
+    serve,
     serve_collections,
     stopped_clock,
     visits,
@@ -36,7 +36,7 @@ async def pipeline() -> Pipeline:
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def url(pipeline: Pipeline) -> AsyncIterator[str]:
     """Serve it."""
-    async with serve(pipeline, port=0) as started:
+    async with serve(pipeline) as started:
         yield started
 
 

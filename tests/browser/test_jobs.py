@@ -24,11 +24,10 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Page, expect
 
-from ldpstream.agents.web import serve
 from ldpstream.mechanisms.base.times import format_time, parse_time
 from tests.browser.looking import ask, rows
 from tests.browser.test_keyboard import FOCUSED, tab_to
-from tests.stream.serving import Pipeline, serve_collections, stopped_clock
+from tests.stream.serving import Pipeline, serve, serve_collections, stopped_clock
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -109,7 +108,7 @@ def show_week() -> Pipeline:
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def url() -> AsyncIterator[str]:
     """Serve the week."""
-    async with serve(show_week(), port=0) as started:
+    async with serve(show_week()) as started:
         yield started
 
 

@@ -11,7 +11,6 @@ import pytest
 from playwright.async_api import BrowserContext, Page, expect
 
 from ldpstream.agents.config.secret import GivenSecret
-from ldpstream.agents.web import serve
 from tests.brokers import broker
 from tests.browser.looking import ask, open_view, rows
 from tests.browser.showing import MODES, report
@@ -19,7 +18,7 @@ from tests.browser.test_numbers import listed
 from tests.lab import START_MS, Lab
 from tests.ledger import WINDOW_MS
 from tests.ports import free_ports
-from tests.stream.serving import MINUTE_MS, Pipeline, serve_collections
+from tests.stream.serving import MINUTE_MS, Pipeline, serve, serve_collections
 from tests.stream.serving import START_MS as SERVED_MS
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -182,7 +181,7 @@ async def test_without_a_stream_the_page_polls(page: Page, url: str, pipeline: P
 async def test_a_token_is_asked_for_and_kept_for_the_tab(page: Page, pipeline: Pipeline) -> None:
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
-    async with serve(pipeline, port=0, token=GivenSecret(TOKEN)) as url:
+    async with serve(pipeline, token=GivenSecret(TOKEN)) as url:
         await page.goto(f"{url}/#collection=modes&view=values")
         await expect(page.locator("#token-form")).to_be_visible()
         assert await page.evaluate("document.activeElement.id") == "token"

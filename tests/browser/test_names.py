@@ -8,10 +8,9 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
-from ldpstream.agents.web import serve
 from tests.browser.looking import open_modules, open_view, rows
 from tests.browser.test_habits import speaking
-from tests.stream.serving import MINUTE_MS, START_MS, serve_collections, stopped_clock
+from tests.stream.serving import MINUTE_MS, START_MS, serve, serve_collections, stopped_clock
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -56,7 +55,7 @@ async def url() -> AsyncIterator[str]:
             times = [START_MS + minute * MINUTE_MS] * len(some)
             served.collections[name].report(0, some, times_ms=times, seed=minute)
         served.collections[name].close(START_MS + 2 * MINUTE_MS)
-    async with serve(served, port=0) as started:
+    async with serve(served) as started:
         yield started
 
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from playwright.async_api import Page, Route, expect
 
-from ldpstream.agents.web import serve
 from ldpstream.agents.web.home_points import HOME_QUERY
 from tests.browser.looking import ask, drawn, open_view, rows
 from tests.browser.showing import MAKE, TABLES, report
@@ -16,6 +15,7 @@ from tests.stream.serving import (
     MINUTE_MS,
     START_MS,
     Pipeline,
+    serve,
     serve_collections,
     stopped_clock,
 )
@@ -154,7 +154,7 @@ async def test_ten_collections_load_in_few_bytes_and_requests(page: Page) -> Non
     session.on("Network.loadingFinished", loaded)
     pipeline = show_ten()
     served, open_ms = pipeline.collections["modes-0"], START_MS + 26 * MINUTE_MS
-    async with serve(pipeline, port=0) as url:
+    async with serve(pipeline) as url:
         await page.goto(url)
         await drawn(page, "overview")
         await expect(page.locator("#live")).to_have_text("Live")

@@ -8,9 +8,15 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Page, Request, Route, expect
 
-from ldpstream.agents.web import serve
 from tests.browser.looking import open_view
-from tests.stream.serving import MINUTE_MS, START_MS, Pipeline, serve_collections, stopped_clock
+from tests.stream.serving import (
+    MINUTE_MS,
+    START_MS,
+    Pipeline,
+    serve,
+    serve_collections,
+    stopped_clock,
+)
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -89,7 +95,7 @@ async def pipeline() -> Pipeline:
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def url(pipeline: Pipeline) -> AsyncIterator[str]:
     """Serve them."""
-    async with serve(pipeline, port=0) as started:
+    async with serve(pipeline) as started:
         yield started
 
 

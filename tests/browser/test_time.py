@@ -15,10 +15,9 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Page, Route, expect
 
-from ldpstream.agents.web import serve
 from tests.browser.looking import ask, drawn, lines, open_modules, open_view
 from tests.browser.showing import MODES, report
-from tests.stream.serving import MINUTE_MS, START_MS, serve_collections
+from tests.stream.serving import MINUTE_MS, START_MS, serve, serve_collections
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -220,7 +219,7 @@ async def closed_url() -> AsyncIterator[str]:
     for minute in range(3):
         report(served, minute, 500, seed=minute)
     served.close(START_MS + 3 * MINUTE_MS)
-    async with serve(pipeline, port=0) as started:
+    async with serve(pipeline) as started:
         yield started
 
 

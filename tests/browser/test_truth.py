@@ -10,12 +10,12 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Page, expect
 
-from ldpstream.agents.web import serve
 from tests.browser.looking import ask, open_view, rows
 from tests.stream.serving import (
     MINUTE_MS,
     START_MS,
     Pipeline,
+    serve,
     serve_collections,
     stopped_clock,
 )
@@ -105,7 +105,7 @@ async def pipeline() -> Pipeline:
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def url(pipeline: Pipeline) -> AsyncIterator[str]:
     """Serve them."""
-    async with serve(pipeline, port=0) as started:
+    async with serve(pipeline) as started:
         yield started
 
 
@@ -216,7 +216,7 @@ async def test_projected_shares_are_called_so_and_downloads_have_the_same(page: 
     hours.close(START_MS + MINUTE_MS)
     told = "Shares are projected (ordered), slightly biased; bounds are not. "
     downloads = "downloads have the {} ones, which may lie outside."
-    async with serve(pipeline, port=0) as own:
+    async with serve(pipeline) as own:
         for view, where in (("cumulative", "#cdf-bounds"), ("values", "#bounds")):
             await open_view(page, own, "hours", view, "&window=")
             await expect(page.locator(where)).to_contain_text(told)

@@ -31,10 +31,10 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from ldpstream.agents.web import certificates, serve
+from ldpstream.agents.web import certificates
 from tests.processes import PATIENCE_SECONDS
 from tests.stream.http.test_http_fuzz import TABLES, count_reports
-from tests.stream.serving import START_MS, serve_collections
+from tests.stream.serving import START_MS, serve, serve_collections
 
 CHECKS: Final = [
     not_a_server_error,
@@ -73,7 +73,7 @@ async def serve_city() -> None:
     count_reports(pipeline)
     pipeline.collections["city"].close(START_MS + 60_000)
     with mock.patch.object(certificates, "LIMIT_SECONDS", PATIENCE_SECONDS):
-        async with serve(pipeline, port=0) as url:
+        async with serve(pipeline) as url:
             print("ready", url, flush=True)
             await asyncio.to_thread(sys.stdin.read)
 

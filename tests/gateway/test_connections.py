@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from aiohttp import ClientError, ClientSession, TCPConnector
 
+from ldpstream.agents.config import GatewayConfig
 from ldpstream.agents.edge import gateway_app as app
 from ldpstream.agents.engine.process import HttpUnavailableError
 from ldpstream.agents.web import connection_limits as connections
@@ -228,7 +229,8 @@ async def test_an_upload_counts_though_its_client_hangs_up(tmp_path: Path):
 async def test_uploads_over_tls_are_accepted(tmp_path: Path):
     skip_without_openssl()
     made = make_certificates(tmp_path)
-    context = server_tls(made.broker, made.broker, table="gateway")
+    table = GatewayConfig(certificate=str(made.broker), key=str(made.broker))
+    context = server_tls(table, "gateway")
     async with gateway(tmp_path, tls=context) as running:
         assert running.url.startswith("https://")
         trusting = ssl.create_default_context(cafile=made.authority)
@@ -248,5 +250,6 @@ async def test_uploads_over_tls_are_accepted(tmp_path: Path):
         plain = f"http{running.url.removeprefix('https')}/healthz"
         with pytest.raises(ClientError):
             await running.session.get(plain)
+    table = GatewayConfig(certificate=str(made.client), key=str(made.client_key))
     with pytest.raises(HttpUnavailableError, match=r"gateway\.certificate, gateway\.key: expected"):
-        server_tls(made.client, made.client_key, table="gateway")
+        server_tls(table, "gateway")

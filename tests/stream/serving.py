@@ -2,16 +2,20 @@
 
 import itertools
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
+from ldpstream.agents import web
 from ldpstream.agents.broker.health import BrokerWatch
-from ldpstream.agents.config import CollectionConfig, read_config
+from ldpstream.agents.config import CollectionConfig, WorkerConfig, read_config
 from ldpstream.agents.document.build import final_content
 from ldpstream.agents.engine.clock import WorkerClock
+from ldpstream.agents.engine.gauges import track
+from ldpstream.agents.engine.metrics import Metrics
 from ldpstream.agents.engine.waits import Wait
 from ldpstream.agents.state.close_orders import Control
 from ldpstream.agents.state.closing import SeenHeads
@@ -136,6 +140,18 @@ class Pipeline:
     broker_watch: BrokerWatch = field(default_factory=BrokerWatch)
     failed: bool = False
     clock: WorkerClock = field(default_factory=lambda: WorkerClock(1_000))
+    metrics: Metrics = field(default_factory=Metrics)
+
+    def __post_init__(self) -> None:
+        track(cast("Any", self), self.metrics)
+
+
+def serve(
+    pipeline: Any, *, host: str = "127.0.0.1", port: int = 0, **keys: Any
+) -> AbstractAsyncContextManager[str]:
+    """Serve a pipeline at an address, with these keys of `[worker]`."""
+    worker = WorkerConfig(http=f"{host}:{port}").model_copy(update=keys)
+    return web.serve(pipeline, worker)
 
 
 def stopped_clock(time: str) -> WorkerClock:

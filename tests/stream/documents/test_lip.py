@@ -12,12 +12,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from ldpstream.agents.document.build import build_document
 from ldpstream.agents.document.model import EstimateDocument
-from ldpstream.agents.engine.gauges import track
-from ldpstream.agents.engine.metrics import Metrics
 from ldpstream.agents.state.view import totals
 from ldpstream.agents.web import build_http
 from tests.stream.cli import certified, configured, invoke, refused
-from tests.stream.serving import MINUTE_MS, START_MS, Served, serve_collections
+from tests.stream.serving import MINUTE_MS, START_MS, Pipeline, Served, serve_collections
 
 ILL: dict[str, Any] = {
     "mechanism": "lip",
@@ -104,9 +102,8 @@ async def test_http_and_metrics_show_the_calibration(off: float):
     document = document_of(one)
     assert document.calibration is not None
     assert document.mmse is not None
-    pipeline = serve_collections({"ill": ILL})
-    metrics = Metrics()
-    track(type(pipeline)({"ill": one}), metrics)
+    pipeline = Pipeline({"ill": one})
+    metrics = pipeline.metrics
     metrics.estimated("ill", START_MS, document.to_json())
     samples = {
         (sample.name, sample.labels.get("query", "")): sample.value
@@ -121,7 +118,7 @@ async def test_http_and_metrics_show_the_calibration(off: float):
     assert samples.get(("ldpstream_estimate_low", "mmse:unwell")) == document.mmse.low
     assert (document.mmse.share is None) == (off > 0)
     assert ("ldpstream_estimate", "value:unwell") in samples
-    async with TestClient(TestServer(build_http(type(pipeline)({"ill": one})))) as client:
+    async with TestClient(TestServer(build_http(pipeline))) as client:
         path = "/api/collections/ill/estimate"
         answer = await (await client.get(path, params={"top": "all"})).json()
         described = await (await client.get("/api/collections/ill")).json()

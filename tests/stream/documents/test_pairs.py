@@ -7,13 +7,13 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 import ldpstream as ldp
-from ldpstream.agents.web import build_http, serve
+from ldpstream.agents.web import build_http
 from tests.replicas import final_document
 from tests.seeded import SeededEntropy
 from tests.stream.asking import ask
 from tests.stream.cli import configured, invoke, refused
 from tests.stream.querying import windows
-from tests.stream.serving import MINUTE_MS, START_MS, serve_collections
+from tests.stream.serving import MINUTE_MS, START_MS, serve, serve_collections
 
 HABITS: dict[str, Any] = {
     "mechanism": "subset-selection",
@@ -52,7 +52,7 @@ async def test_open_windows_of_attributes_have_the_bounds_that_exist_for_them() 
     pipeline = serve_collections({"habits": HABITS})
     pipeline.collections["habits"].report(0, RECORDS, times_ms=[START_MS] * N)
     asked = "habits", "--attribute", "answer"
-    async with serve(pipeline, port=0) as url:
+    async with serve(pipeline) as url:
         (found,) = await windows(url, *asked)
         assert (found["final"], found["method"]) == (False, "padded")
         (found,) = await windows(url, *asked, "--estimand", "population")

@@ -13,13 +13,13 @@ from aiohttp.test_utils import TestClient, TestServer
 from ldpstream.agents.config.query.options import EstimateOptions
 from ldpstream.agents.document.build import build_document, write_document
 from ldpstream.agents.state.view import totals
-from ldpstream.agents.web import HttpUnavailableError, build_http, serve
+from ldpstream.agents.web import HttpUnavailableError, build_http
 from ldpstream.agents.web import computation as computing
 from ldpstream.agents.web.api import DESCRIBING
 from ldpstream.mechanisms.base.times import format_time
 from tests.replicas import stored_final
 from tests.stream.asking import FIRST, Client, ask
-from tests.stream.serving import MINUTE_MS, START_MS, Pipeline, Served
+from tests.stream.serving import MINUTE_MS, START_MS, Pipeline, Served, serve
 
 
 def document(
@@ -218,11 +218,11 @@ async def test_the_application_can_be_mounted(pipeline: Pipeline) -> None:
 
 
 async def test_serve_says_where_it_serves_and_what_is_wrong(pipeline: Pipeline) -> None:
-    async with serve(pipeline, host="127.0.0.1", port=0) as url:
+    async with serve(pipeline) as url:
         port = int(url.rpartition(":")[2])
         assert url == f"http://127.0.0.1:{port}"
         with pytest.raises(HttpUnavailableError, match=f"cannot serve HTTP on 127.0.0.1:{port}"):
-            async with serve(pipeline, host="127.0.0.1", port=port):
+            async with serve(pipeline, port=port):
                 pass
 
 

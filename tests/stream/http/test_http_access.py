@@ -10,12 +10,12 @@ from aiohttp import ClientSession
 from aiohttp.test_utils import TestClient, TestServer
 
 from ldpstream.agents.engine.waits import Wait
-from ldpstream.agents.web import build_http, serve
+from ldpstream.agents.web import build_http
 from ldpstream.agents.web.operations import OPERATIONS
 from ldpstream.agents.web.page import load_assets
 from ldpstream.agents.web.requests import Access
 from tests.stream.asking import BEARER, TOKEN, Client, ask
-from tests.stream.serving import CITY, Pipeline, serve_collections
+from tests.stream.serving import CITY, Pipeline, serve, serve_collections
 
 PUBLIC = {"/", "/healthz", "/readyz"}
 PAGE_FILES = [f"/page/{load_assets()[name].name}" for name in ("page.css", "page.js")]
@@ -166,7 +166,7 @@ async def test_the_log_has_no_addresses_and_no_malformed_requests(
         raise RuntimeError("a defect of ours")
 
     monkeypatch.setattr("ldpstream.agents.web.requests.check_names", broken)
-    async with serve(pipeline, port=0) as url:
+    async with serve(pipeline) as url:
         host, port = url.removeprefix("http://").split(":")
         for sent in (b"\x16\x03\x01 no HTTP\r\n\r\n", b"GET /\xff HTTP/1.1\r\n\r\n"):
             reader, writer = await asyncio.open_connection(host, int(port))

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from ldpstream.agents.engine.gauges import track
 from ldpstream.agents.engine.metrics import Metrics
 from ldpstream.agents.engine.process import FORMAT_VARIABLE, set_up_logging
 from ldpstream.agents.web import build_http
@@ -39,9 +38,8 @@ def problems(metrics: Metrics, name: str) -> float:
 
 
 async def test_other_collections_metrics_and_probes_are_answered(pipeline: Pipeline) -> None:
-    metrics = Metrics()
-    track(pipeline, metrics)
-    async with TestClient(TestServer(build_http(pipeline, metrics=metrics))) as client:
+    metrics = pipeline.metrics
+    async with TestClient(TestServer(build_http(pipeline))) as client:
         for path, status in {
             "/api/collections/ages/status": 200,
             "/api/collections/rides/status": 500,

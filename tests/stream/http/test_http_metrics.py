@@ -7,8 +7,6 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families
 
 from ldpstream import __version__
-from ldpstream.agents.engine.gauges import track
-from ldpstream.agents.engine.metrics import Metrics
 from ldpstream.agents.state.flushes import Outcome
 from ldpstream.agents.web import build_http
 from tests.stream.scraped import scrape, value
@@ -16,10 +14,10 @@ from tests.stream.serving import CITY, START_MS, serve_collections, visits
 
 
 async def test_metrics_are_served_as_text_and_as_openmetrics() -> None:
-    metrics, pipeline = Metrics(), serve_collections({"city": CITY})
-    track(pipeline, metrics)
+    pipeline = serve_collections({"city": CITY})
+    metrics = pipeline.metrics
     metrics.count_commit("city", Outcome(5, 0, {}, 0))
-    async with TestClient(TestServer(build_http(pipeline, metrics=metrics))) as client:
+    async with TestClient(TestServer(build_http(pipeline))) as client:
         plain = await client.get("/metrics")
         assert plain.content_type == "text/plain"
         assert list(text_string_to_metric_families(await plain.text()))
@@ -37,9 +35,8 @@ async def test_metrics_are_served_as_text_and_as_openmetrics() -> None:
 
 
 async def test_metrics_are_served_by_name_and_compressed() -> None:
-    metrics, pipeline = Metrics(), serve_collections({"city": CITY})
-    track(pipeline, metrics)
-    client = TestClient(TestServer(build_http(pipeline, metrics=metrics)), auto_decompress=False)
+    pipeline = serve_collections({"city": CITY})
+    client = TestClient(TestServer(build_http(pipeline)), auto_decompress=False)
     async with client:
         wanted = {"name[]": "ldpstream_reports_total"}
         some = await client.get("/metrics", params=wanted, headers={"Accept-Encoding": "identity"})
@@ -60,9 +57,9 @@ async def test_metrics_are_served_by_name_and_compressed() -> None:
 
 
 async def test_answers_are_counted_by_operation_and_status() -> None:
-    metrics, pipeline = Metrics(), serve_collections({"city": CITY})
-    track(pipeline, metrics)
-    async with TestClient(TestServer(build_http(pipeline, metrics=metrics))) as client:
+    pipeline = serve_collections({"city": CITY})
+    metrics = pipeline.metrics
+    async with TestClient(TestServer(build_http(pipeline))) as client:
         for path in ("city", "city", "nowhere"):
             await client.get(f"/api/collections/{path}/windows")
         await client.get("/page/page.css")
@@ -75,14 +72,14 @@ async def test_answers_are_counted_by_operation_and_status() -> None:
 
 
 async def test_streams_of_live_updates_are_counted_while_they_are_open() -> None:
-    metrics, pipeline = Metrics(), serve_collections({"city": CITY})
-    track(pipeline, metrics)
+    pipeline = serve_collections({"city": CITY})
+    metrics = pipeline.metrics
 
     def streams() -> float:
         return value(scrape(metrics), "ldpstream_http_streams", collection="city")
 
     assert streams() == 0
-    async with TestClient(TestServer(build_http(pipeline, metrics=metrics))) as client:
+    async with TestClient(TestServer(build_http(pipeline))) as client:
         for opened in (1, 2):
             assert (await client.get("/api/collections/city/events")).status == 200
             assert streams() == opened
@@ -90,12 +87,12 @@ async def test_streams_of_live_updates_are_counted_while_they_are_open() -> None
 
 
 async def test_the_time_to_compute_answers_is_measured_except_for_known_ones() -> None:
-    metrics, pipeline = Metrics(), serve_collections({"city": CITY})
-    track(pipeline, metrics)
+    pipeline = serve_collections({"city": CITY})
+    metrics = pipeline.metrics
     pipeline.collections["city"].report(0, visits(1, 40), times_ms=[START_MS] * 40)
     name = "ldpstream_answer_seconds_count"
     assert value(scrape(metrics), name, collection="city") == 0
-    async with TestClient(TestServer(build_http(pipeline, metrics=metrics))) as client:
+    async with TestClient(TestServer(build_http(pipeline))) as client:
         first = await client.get("/api/collections/city/estimate")
         again = {"If-None-Match": first.headers["ETag"]}
         assert (await client.get("/api/collections/city/estimate", headers=again)).status == 304

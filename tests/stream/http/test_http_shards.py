@@ -11,7 +11,6 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from ldpstream.agents.broker.shards import Shards
 from ldpstream.agents.config import Shard
-from ldpstream.agents.engine.metrics import Metrics
 from ldpstream.agents.web import build_http
 from ldpstream.agents.web.forwarder import FORWARDED
 from ldpstream.agents.web.requests import Access
@@ -184,8 +183,8 @@ async def test_a_request_is_forwarded_with_its_token_and_few_other_headers(whole
     async with TestServer(other) as server:
         shards.read(str(server.make_url("")).rstrip("/").encode(), b'{"shard": "2/2"}')
         access = Access(token=TOKEN.encode())
-        metrics = Metrics()
-        app = build_http(part(whole, shards.shard), metrics=metrics, access=access, shards=shards)
+        own = part(whole, shards.shard)
+        app = build_http(own, access=access, shards=shards)
         async with TestClient(TestServer(app)) as client:
             # Refused requests are not forwarded.
             assert (await client.get(CITY_PATH)).status == 401
@@ -201,7 +200,7 @@ async def test_a_request_is_forwarded_with_its_token_and_few_other_headers(whole
     assert (one["Accept"], one[FORWARDED]) == ("text/csv", "1/2")
     assert one["X-Forwarded-For"] == "10.0.0.1, 127.0.0.1"
     assert "Cookie" not in one
-    samples, name = scrape(metrics), "ldpstream_http_seconds_count"
+    samples, name = scrape(own.metrics), "ldpstream_http_seconds_count"
     for status in ("401", "403", "200"):
         assert value(samples, name, operation="estimate", status=status) == 1
     assert sum(count for (sample, _), count in samples.items() if sample == name) == 3

@@ -9,12 +9,12 @@ from aiohttp import ClientConnectorError, ClientSession
 
 from ldpstream.agents.config import ConfigError, read_config
 from ldpstream.agents.config.secret import EnvironmentSecret, FileSecret, GivenSecret
-from ldpstream.agents.web import HttpUnavailableError, serve
+from ldpstream.agents.web import HttpUnavailableError
 from ldpstream.agents.web.addresses import is_loopback
 from ldpstream.agents.web.requests import Access, TokenError
 from tests.certificates import make_certificates, skip_without_openssl
 from tests.stream.asking import BEARER, TOKEN
-from tests.stream.serving import CITY, Pipeline
+from tests.stream.serving import CITY, Pipeline, serve
 
 
 @pytest.mark.parametrize("token", ["short", "x" * 15, "with a space in the middle", "ü" * 20, ""])
@@ -38,15 +38,15 @@ def test_loopback_addresses_are_recognised(host: str, loopback: bool) -> None:
 
 async def test_an_address_that_others_reach_needs_a_token(pipeline: Pipeline) -> None:
     with pytest.raises(HttpUnavailableError, match=r"worker\.token: expected a token, because"):
-        async with serve(pipeline, host="0.0.0.0", port=0):
+        async with serve(pipeline, host="0.0.0.0"):
             pass
-    async with serve(pipeline, host="0.0.0.0", port=0, open_to_everybody=True) as url:
+    async with serve(pipeline, host="0.0.0.0", open_to_everybody=True) as url:
         port = url.rpartition(":")[2]
         async with ClientSession() as session:
             answer = await session.get(f"http://127.0.0.1:{port}/api/collections")
             assert answer.status == 200
     async with (
-        serve(pipeline, host="0.0.0.0", port=0, token=GivenSecret(TOKEN)) as url,
+        serve(pipeline, host="0.0.0.0", token=GivenSecret(TOKEN)) as url,
         ClientSession(f"http://127.0.0.1:{url.rpartition(':')[2]}/") as session,
     ):
         assert (await session.get("api/collections")).status == 401
@@ -64,7 +64,7 @@ async def test_a_token_that_cannot_be_read_is_reported_at_the_start(
         (FileSecret(short), "expected at least 16 visible ASCII characters"),
     ):
         with pytest.raises(HttpUnavailableError) as refused:
-            async with serve(pipeline, port=0, token=secret):
+            async with serve(pipeline, token=secret):
                 pass
         assert str(refused.value).startswith(f"worker.token: {why}")
         assert "too-short" not in str(refused.value)
@@ -79,7 +79,7 @@ async def test_with_a_certificate_https_is_served(pipeline: Pipeline, tmp_path: 
     strange = ssl.create_default_context(cafile=made.stranger)
     token = GivenSecret(TOKEN)
     async with (
-        serve(pipeline, port=0, token=token, certificate=(both, both)) as url,
+        serve(pipeline, token=token, certificate=both, key=both) as url,
         ClientSession() as session,
     ):
         assert url.startswith("https://127.0.0.1:")
@@ -94,7 +94,7 @@ async def test_with_a_certificate_https_is_served(pipeline: Pipeline, tmp_path: 
         ((both, made.client_key), "worker.certificate, worker.key: expected a chain"),
     ):
         with pytest.raises(HttpUnavailableError, match=why):
-            async with serve(pipeline, port=0, certificate=pair):
+            async with serve(pipeline, certificate=pair[0], key=pair[1]):
                 pass
 
 
