@@ -5,7 +5,6 @@ and with times `"time"`. A table of Arrow has the columns `report`, in bytes, an
 and the schema's metadata name the collection and the fingerprint.
 """
 
-import io
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,7 +24,7 @@ from ldpstream.agents.cli.terminal.columnar import (
 )
 from ldpstream.agents.cli.terminal.errors import Refused
 from ldpstream.agents.cli.terminal.value_options import NearNow
-from ldpstream.agents.cli.terminal.values import BadLines, source_name, unreadable
+from ldpstream.agents.cli.terminal.values import BadLines, buffering, source_name
 from ldpstream.mechanisms.base.arrays import Integers
 from ldpstream.mechanisms.base.checks import without_repeats
 from ldpstream.mechanisms.base.times import format_times, parse_time, parse_times
@@ -156,20 +155,11 @@ def read_reports(
             them, in a pipe those read so far. Also for an empty or unreadable input.
     """
     bad = BadLines(source_name(stream))
-    # Any: click passes a BufferedReader, or a stream that behaves like a raw one.
-    raw: Any = stream
-    buffered = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(raw)
-    try:
+    with buffering(stream, bad.name) as buffered:
         if begins_table(buffered.peek(1)):
             yield from _read_table(buffered, spec, bad, chunk, near)
         else:
             yield from _read_lines(buffered, spec, bad, chunk, near)
-    except OSError as error:
-        raise unreadable(bad.name, error) from error
-    finally:
-        if buffered is not raw:
-            # Closing it would close the stream.
-            buffered.detach()
     if bad.count:
         raise bad.refusal()
     if bad.read == 0:

@@ -9,7 +9,7 @@ never its text: values are private.
 import csv
 import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -181,20 +181,11 @@ def read_values(
     """
     name = source_name(stream)
     source = _Input(domain, reading, whole=stream.seekable(), bad=BadLines(name))
-    # Any: click passes a BufferedReader, or a stream that behaves like a raw one.
-    raw: Any = stream
-    buffered = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(raw)
-    try:
+    with buffering(stream, name) as buffered:
         if begins_table(buffered.peek(1)):
             yield from _read(_table_chunks(buffered, source, chunk=chunk), source)
         else:
             yield from _read_csv(buffered, source, chunk=chunk)
-    except OSError as error:
-        raise unreadable(name, error) from error
-    finally:
-        if buffered is not raw:
-            # Closing it would close the stream.
-            buffered.detach()
     source.conclude()
 
 
@@ -264,9 +255,20 @@ def source_name(stream: BinaryIO) -> str:
     return name if isinstance(name, str) and name not in {"-", "<stdin>"} else "stdin"
 
 
-def unreadable(name: str, error: OSError) -> Refused:
-    """Return the refusal of an input that cannot be read."""
-    return Refused(f"{name}: cannot read it: {error.strerror or error}")
+@contextmanager
+def buffering(stream: BinaryIO, name: str) -> Iterator[io.BufferedReader]:
+    """Return an input whose first bytes can be looked at; refuse one that cannot be read."""
+    # Any: click passes a BufferedReader, or a stream that behaves like a raw one.
+    raw: Any = stream
+    buffered = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(raw)
+    try:
+        yield buffered
+    except OSError as error:
+        raise Refused(f"{name}: cannot read it: {error.strerror or error}") from error
+    finally:
+        if buffered is not raw:
+            # Closing it would close the stream.
+            buffered.detach()
 
 
 def _find_columns(header: Row, columns: Sequence[str], name: str) -> _Header:
