@@ -218,7 +218,7 @@ async def _read_states(
                     f"{_PATIENCE_SECONDS:g} s: stop the workers, and try again"
                 )
             await asyncio.sleep(_LOOK_SECONDS)
-        return read_states, replicas[0][0].left_behind
+        return read_states, replicas[0][0].others.left_behind()
     finally:
         task.cancel()
         with suppress(asyncio.CancelledError):

@@ -91,7 +91,7 @@ class Loader:
                 "it, and with `--restore FILE` a back-up goes on there"
             )
         if state is not None and not self.context.accepted:
-            self._warn_of_specs(state, self.replicas[partition].left_behind)
+            self._warn_of_specs(state, self.replicas[partition].others.left_behind())
         return state
 
     def _other_heads(self, partition: int) -> OtherHeads | None:
@@ -198,7 +198,7 @@ class ConflictingWorkers:
     def update(self, replicas: Iterable[Replica], seconds: float) -> None:
         """Update the problem from what the replicas show at a time of the monotonic clock."""
         for replica in replicas:
-            for windows, seq in replica.conflicts.items():
+            for windows, seq in replica.others.conflicts().items():
                 if self._last_seq.get((replica.partition, windows)) != seq:
                     self._last_seq[replica.partition, windows] = seq
                     if windows not in self._moved:

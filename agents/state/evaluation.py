@@ -162,7 +162,7 @@ class Evaluation:
         self._undecided: dict[int, dict[bytes, CellRecord]] = {}
         # Read since then: (offset, value), or None for the deletion of a known key.
         self._staged: dict[bytes, tuple[int, bytes] | None] = {}
-        self._others = OtherStates(self._context)
+        self.others = OtherStates(self._context)
 
     def read(
         self, records: Sequence[tuple[int, bytes, bytes | None]], *, position: int, end: int
@@ -181,7 +181,7 @@ class Evaluation:
         # 1. Records are held back until the end of the log; the first record of a key counts.
         for offset, key, value in records:
             if not key.startswith(self._prefix) and key.startswith(VERSION_BYTE):
-                self._others.add(key, value, since=self.head is not None)
+                self.others.add(key, value, since=self.head is not None)
                 continue
             is_known = key in self._keys or key in self._staged
             if value is None and is_known:

@@ -4,7 +4,7 @@ It says which records to delete, and which other states it has met in the log.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from itertools import islice
@@ -20,7 +20,7 @@ from ldpstream.agents.state.encoding import (
 from ldpstream.agents.state.evaluation import Evaluation
 from ldpstream.agents.state.records import HEAD, Head, Key, Name
 from ldpstream.agents.state.reserves import Rows, decode_reserve
-from ldpstream.agents.state.windows import NEVER, MissingMessages, WindowIdentity, missing_messages
+from ldpstream.agents.state.windows import NEVER, MissingMessages, missing_messages
 
 DEAD_LIMIT: Final = 40_000
 """With this many records to delete, ingesting pauses: each takes memory until it is deleted, and a
@@ -29,24 +29,6 @@ flush leaves as many dead records as it writes."""
 
 class Replica(Evaluation):
     """The state of one partition of a collection, as any worker reads it from its changelog."""
-
-    @property
-    def left_behind(self) -> Sequence[bytes]:
-        """Fingerprints of specs whose states were in the log when its end was first reached.
-
-        Ours, accepted specs and specs that have handed over are not included.
-        """
-        return self._others.left_behind()
-
-    @property
-    def conflicts(self) -> Mapping[WindowIdentity, int]:
-        """Active states of our spec with other windows, to their last seq."""
-        return self._others.conflicts()
-
-    @property
-    def other_windows(self) -> AbstractSet[WindowIdentity]:
-        """The other windows that our spec has been counted into, now or earlier."""
-        return self._others.windows()
 
     @property
     def size_bytes(self) -> int:

@@ -173,7 +173,7 @@ def describe_status(collection: Engine) -> CollectionStatus:
         lost_offsets=sum(partition.lost_offsets for partition in partitions),
         size=collection.config.window.identity.label,
         other_sizes=sorted(
-            {windows.label for r in collection.replicas for windows in r.other_windows}
+            {windows.label for r in collection.replicas for windows in r.others.windows()}
         ),
         partitions=partitions,
     )

@@ -67,7 +67,7 @@ def left_behind(*records: tuple[bytes, bytes | None], accept: int | None = None)
     replica = Replica(make_context(CONTEXT.window, chunk=1, accept=specs), 0)
     read(replica, *records)
     sizes = {make_spec(size).fingerprint: size for size in (2, 4, 8)}
-    return [sizes[fingerprint] for fingerprint in replica.left_behind]
+    return [sizes[fingerprint] for fingerprint in replica.others.left_behind()]
 
 
 def test_a_state_that_did_not_hand_over_was_left_behind():
@@ -89,7 +89,7 @@ def test_only_heads_read_at_the_start_count_as_left_behind():
     replica = Replica(CONTEXT, 0)
     end = read(replica, *flush(1, 1, n=2))
     read(replica, of_other(1), start=end)
-    assert not replica.left_behind
+    assert not replica.others.left_behind()
     # Malformed records and those of a later version do not count either.
     key, value = of_other(1)
     assert left_behind((key[:40], value), (key, b"\x09" + value[1:])) == []
