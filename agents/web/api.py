@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from aiohttp import web
@@ -39,15 +38,6 @@ from ldpstream.agents.web.requests import (
 
 DESCRIBING: Final = web.AppKey("describing", asyncio.Lock)
 """Held while what a policy means is worked out."""
-
-
-@dataclass(frozen=True)
-class _Page:
-    """At most `number` windows: the oldest after `after_ms` if `forward`, else the newest."""
-
-    number: int
-    forward: bool
-    after_ms: int | None
 
 
 async def health(request: web.Request) -> web.Response:
@@ -119,15 +109,15 @@ async def window_list(request: web.Request) -> web.Response:
     Pages go forward from the oldest window, or backward from the newest.
     """
     target = readable_collection(request)
-    page = _read_page(request.query)
+    number, forward = _read_page(request.query)
+    after_ms = read_time(request.query, "after")
     from_ms, to_ms = read_time(request.query, "from"), read_time(request.query, "to")
     chosen = [
         info
         for info in kept_windows(target)
-        if _within(info, from_ms, to_ms)
-        and (page.after_ms is None or info.start_ms > page.after_ms)
+        if _within(info, from_ms, to_ms) and (after_ms is None or info.start_ms > after_ms)
     ]
-    shown = chosen[: page.number] if page.forward else chosen[-page.number :]
+    shown = chosen[:number] if forward else chosen[-number:]
     answer = WindowList(
         collection=target.config.name,
         size=target.config.window.identity.label,
@@ -137,20 +127,19 @@ async def window_list(request: web.Request) -> web.Response:
     return _json(answer)
 
 
-def _read_page(query: MultiMapping[str]) -> _Page:
-    """Return which windows of a span a request wants."""
+def _read_page(query: MultiMapping[str]) -> tuple[int, bool]:
+    """Return how many windows a request wants, and whether the oldest ones, not the newest."""
     names = [name for name in ("last", "all", "limit", "after") if name in query]
     forward = "limit" in query or "after" in query
     if forward and ("last" in query or "all" in query):
         raise AnswerError(400, f"{names[0]}: expected last or all, or limit and after, not both")
-    after_ms = read_time(query, "after")
     if forward:
-        return _Page(read_number(query, "limit", WINDOWS_DEFAULT, WINDOWS_LIMIT), True, after_ms)
+        return read_number(query, "limit", WINDOWS_DEFAULT, WINDOWS_LIMIT), True
     if read_flag(query, "all"):
         if "last" in query:
             raise AnswerError(400, "last: expected last or all=true, got both")
-        return _Page(WINDOWS_LIMIT, False, None)
-    return _Page(read_number(query, "last", WINDOWS_DEFAULT, WINDOWS_LIMIT), False, None)
+        return WINDOWS_LIMIT, False
+    return read_number(query, "last", WINDOWS_DEFAULT, WINDOWS_LIMIT), False
 
 
 def _within(info: WindowInfo, from_ms: int | None, to_ms: int | None) -> bool:
