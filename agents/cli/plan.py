@@ -1,15 +1,13 @@
 """`ldpstream plan`: compare every mechanism that satisfies a collection's policy."""
 
 import json
-from typing import Any, Final
+from typing import Any
 
 import click
 
 from ldpstream.agents.cli.terminal.common import load_collection, print_data
 from ldpstream.agents.cli.terminal.errors import Refused
 from ldpstream.agents.config import CollectionConfig
-
-_MOST_RESPONDENTS: Final = 10**12
 
 
 def plan_collection(

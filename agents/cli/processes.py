@@ -1,4 +1,4 @@
-"""Commands that run until a signal ends them: `worker`, `gateway`, `devbroker` and `demo`.
+"""Commands that run until a signal ends them: `worker`, `gateway` and `devbroker`.
 
 What they run is imported by each: a refused configuration does not wait for it.
 """
@@ -72,10 +72,3 @@ def start_broker(port: int) -> None:
             raise Failed(f"the embedded broker ended: {output or 'it did not say why'}")
     except BrokerUnavailableError as error:
         raise Failed(str(error)) from error
-
-
-def start_demo(context: click.Context, seconds: float | None, port: int | None, rate: int) -> None:
-    """Run the demonstration, and exit with its code."""
-    from ldpstream.agents.cli.demonstration.run import DemoOptions, run_demo
-
-    context.exit(run_demo(DemoOptions(seconds=seconds, port=port, rate=rate)))

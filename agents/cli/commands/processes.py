@@ -92,6 +92,6 @@ def demo(context: click.Context, /, **options: Any) -> None:
     Prints estimates next to the truth, serves the live page, and ends with a summary; exit code 0
     if every report is accounted for.
     """
-    from ldpstream.agents.cli.processes import start_demo
+    from ldpstream.agents.cli.demonstration.run import run_demo
 
-    start_demo(context, **options)
+    context.exit(run_demo(**options))

@@ -73,18 +73,6 @@ _FAILURES: Final = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class DemoOptions:
-    """How the demonstration runs: `rate` in reports per second; `seconds` None until Ctrl-C.
-
-    `port` None is the worker's usual one, or any free one if that is taken.
-    """
-
-    seconds: float | None
-    port: int | None
-    rate: int
-
-
-@dataclass(frozen=True, kw_only=True)
 class DemoSummary:
     """What devices sent to a collection, what was counted, and the newest final windows."""
 
@@ -111,8 +99,11 @@ class DemoSummary:
         ]
 
 
-def run_demo(options: DemoOptions) -> int:
+def run_demo(*, seconds: float | None, port: int | None, rate: int) -> int:
     """Run the demonstration, and return its exit code.
+
+    It sends `rate` reports per second for `seconds`, None until Ctrl-C. `port` None is the worker's
+    usual one, or any free one if that is taken.
 
     0; 1 if something in the summary is wrong, or if a part fails, with one message on stderr; 130
     if it was interrupted. Ctrl-C and SIGTERM end it as if its time were over; before the first
@@ -126,26 +117,26 @@ def run_demo(options: DemoOptions) -> int:
     for number in _SIGNALS:
         signal.signal(number, lambda number, _: signals.append(number))
     try:
-        return run_and_leave(_run(options, signals))
+        return run_and_leave(_run(seconds, port, rate, signals))
     finally:
         # While the interpreter exits, it would restore handlers that end the process.
         for number in _SIGNALS:
             signal.signal(number, signal.SIG_IGN)
 
 
-async def _run(options: DemoOptions, signals: list[int]) -> int:
+async def _run(seconds: float | None, requested: int | None, rate: int, signals: list[int]) -> int:
     console = table_console()
     stop = asyncio.Event()
     try:
         console.print("starting the embedded broker and the worker")
         with embedded_broker() as embedded:
-            port = _choose_port(options.port)
+            port = _choose_port(requested)
             config = demo_config(bootstrap=embedded.bootstrap, port=port)
             sent = {
                 name: SentReports(collection.spec.domain, WINDOW_MS)
                 for name, collection in config.collections.items()
             }
-            demo = asyncio.create_task(_demonstrate(config, options, sent, stop, console))
+            demo = asyncio.create_task(_demonstrate(config, seconds, rate, sent, stop, console))
             summaries = await _supervised(demo, embedded, sent, stop, signals)
     except asyncio.CancelledError:
         return INTERRUPTED
@@ -203,7 +194,8 @@ def _choose_port(requested: int | None) -> int:
 
 async def _demonstrate(
     config: Config,
-    options: DemoOptions,
+    seconds: float | None,
+    rate: int,
     sent: Mapping[str, SentReports],
     stop: asyncio.Event,
     console: Console,
@@ -211,12 +203,12 @@ async def _demonstrate(
     """Run the worker and the devices until `stop` is set; return the summaries of all windows."""
     async with _running_worker(config) as url, connect(url) as worker:
         console.print(f"live page: {url}", soft_wrap=True)
-        if options.seconds is not None:
-            asyncio.get_running_loop().call_later(options.seconds, stop.set)
+        if seconds is not None:
+            asyncio.get_running_loop().call_later(seconds, stop.set)
         try:
             await asyncio.gather(
-                *(_report(config, options, name, sent[name], stop) for name in sent),
-                _show_progress(worker, options, sent, stop, console),
+                *(_report(config, rate, name, sent[name], stop) for name in sent),
+                _show_progress(worker, seconds, sent, stop, console),
             )
         finally:
             stop.set()
@@ -226,25 +218,25 @@ async def _demonstrate(
 
 
 async def _report(
-    config: Config, options: DemoOptions, name: str, sent: SentReports, stop: asyncio.Event
+    config: Config, rate: int, name: str, sent: SentReports, stop: asyncio.Event
 ) -> None:
     """Report to a collection until `stop` is set: each gets as many reports as the others."""
     spec, kafka = config.collections[name].spec, config.kafka
     crowd = Crowd(spec.domain.shape, seed=_SEED)
-    rate = max(1, options.rate // len(config.collections))
+    rate = max(1, rate // len(config.collections))
     async with Sender(spec, kafka.bootstrap, options=kafka.options) as sender:
         await report_crowd(sender, crowd, stop, rate=rate, batch=_BATCH, acknowledged=sent.add)
 
 
 async def _show_progress(
     worker: Client,
-    options: DemoOptions,
+    seconds: float | None,
     sent: Mapping[str, SentReports],
     stop: asyncio.Event,
     console: Console,
 ) -> None:
     """Print how many reports were sent and counted, until `stop` is set."""
-    begun, until = time.monotonic(), "" if options.seconds is None else f" of {options.seconds:g} s"
+    begun, until = time.monotonic(), "" if seconds is None else f" of {seconds:g} s"
     while not stop.is_set():
         with suppress(TimeoutError):
             async with asyncio.timeout(_PROGRESS_SECONDS):
