@@ -20,10 +20,11 @@ class NotReadyError(LookupError):
 
 
 @dataclass(frozen=True, eq=False)
-class _Spans(Mapping[int, WindowTotals]):
-    """Totals of spans of event time, by their start in epoch ms, oldest first.
+class WindowedTable(Mapping[int, WindowTotals]):
+    """A collection's windows by start, epoch ms, oldest first.
 
-    Spans without reports and expired spans are not listed. Every access raises NotReadyError until
+    `table[start_ms]` is a window's `WindowTotals`: `n`, `late` and the mechanism's `statistic`.
+    Windows without reports and expired ones are not listed. Every access raises NotReadyError until
     the changelogs have been read.
     """
 
@@ -39,29 +40,6 @@ class _Spans(Mapping[int, WindowTotals]):
     def __len__(self) -> int:
         return len(self._ends())
 
-    def _ends(self) -> Mapping[int, int]:
-        """Return the end of each span that is listed, by its start."""
-        if any(replica.head is None for replica in self.replicas) or behind(self.replicas):
-            raise NotReadyError("the collection's changelogs have not been read to their ends yet")
-        return self._listed()
-
-    def _listed(self) -> Mapping[int, int]:
-        panes = {
-            pane
-            for replica in self.replicas
-            for pane in replica.all_panes()
-            if replica.totals(pane).n or replica.totals(pane).late
-        }
-        window = self.context.window
-        return {window.start(pane): window.start(pane + 1) for pane in sorted(panes)}
-
-
-class WindowedTable(_Spans):
-    """A collection's windows by start, epoch ms; `table.panes` has the panes that they consist of.
-
-    `table[start_ms]` is a window's `WindowTotals`: `n`, `late` and the mechanism's `statistic`.
-    """
-
     def __repr__(self) -> str:
         try:
             text = self.context.window.format_time
@@ -69,11 +47,6 @@ class WindowedTable(_Spans):
         except NotReadyError as error:
             counts = str(error)
         return f"<WindowedTable of reports by window: {counts or 'none'}>"
-
-    @property
-    def panes(self) -> Mapping[int, WindowTotals]:
-        """The same by pane: a report is in exactly one pane, however many windows contain it."""
-        return _Spans(self.context, self.replicas)
 
     def timestamp(self, seconds: float) -> WindowTotals:
         """Return the newest window that contains a time, in epoch seconds, even if it is empty."""
@@ -86,5 +59,8 @@ class WindowedTable(_Spans):
         """Return the newest window that contains the present, even if it is empty."""
         return self.timestamp(time.time())
 
-    def _listed(self) -> Mapping[int, int]:
+    def _ends(self) -> Mapping[int, int]:
+        """Return the end of each window that is listed, by its start."""
+        if any(replica.head is None for replica in self.replicas) or behind(self.replicas):
+            raise NotReadyError("the collection's changelogs have not been read to their ends yet")
         return {info.start_ms: info.end_ms for info in windows(self.context, self.replicas)}
