@@ -14,7 +14,6 @@ should leave its partitions to others.
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 _STEP_MS: Final = 500
@@ -30,29 +29,11 @@ def _wall_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-@dataclass(frozen=True)
-class Skew:
-    """A worker's clock is ahead of the broker's by `low_ms` to `high_ms` (negative: behind)."""
-
-    low_ms: int
-    high_ms: int
-
-    @classmethod
-    def bounded(cls, *, sent_ms: int, acknowledged_ms: int, appended_ms: int) -> "Skew":
-        """Return one acknowledgement's bounds; the first two times are by the worker's clock."""
-        return cls(sent_ms - appended_ms, acknowledged_ms - appended_ms)
-
-    @property
-    def least_ms(self) -> int:
-        """The value within the bounds that is nearest to 0."""
-        return max(self.low_ms, 0) + min(self.high_ms, 0)
-
-
 class WorkerClock:
     """A worker's time, and how far the broker's clock differs.
 
-    `limit_ms` is the tolerated difference; `skew` is the latest estimate, None if the broker has
-    not timestamped anything.
+    `limit_ms` is the tolerated difference. `skew_ms` says how far this clock is ahead of the
+    broker's at least (negative: behind), by the last acknowledgement; None before the first.
     """
 
     def __init__(
@@ -62,7 +43,7 @@ class WorkerClock:
         wall_ms: Callable[[], int] = _wall_ms,
         seconds: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.skew: Skew | None = None
+        self.skew_ms: int | None = None
         self.stepped = False
         self._limit_ms = limit_ms
         self._wall_ms = wall_ms
@@ -105,7 +86,8 @@ class WorkerClock:
         was_wrong, now_ms = self.wrong, self._wall_ms()
         if now_ms < sent_ms:
             return  # The clock was set back in between.
-        self.skew = Skew.bounded(sent_ms=sent_ms, acknowledged_ms=now_ms, appended_ms=appended_ms)
+        # It is between these two: the value that is nearest to 0.
+        self.skew_ms = max(sent_ms - appended_ms, 0) + min(now_ms - appended_ms, 0)
         self._answered_at = self.seconds()
         if self.wrong:
             if not was_wrong:
@@ -119,14 +101,14 @@ class WorkerClock:
     @property
     def wrong(self) -> bool:
         """Whether the wall clock is certainly off by more than the limit."""
-        return self.skew is not None and abs(self.skew.least_ms) > self._limit_ms
+        return self.skew_ms is not None and abs(self.skew_ms) > self._limit_ms
 
     @property
     def problem(self) -> str:
         """The problem of a wrong clock, as text; empty if it is right."""
-        if self.skew is None or not self.wrong:
+        if self.skew_ms is None or not self.wrong:
             return ""
-        seconds = self.skew.least_ms / 1000
+        seconds = self.skew_ms / 1000
         side = "ahead of" if seconds > 0 else "behind"
         return (
             f"this machine's clock is {abs(seconds):,.1f} s {side} the broker's, more than the "

@@ -77,8 +77,8 @@ class PipelineCollector(Collector):
                 collected["problems"].add_metric([name], 1.0)
             for family, added in collected.items():
                 families[family].samples += added.samples
-        if self._pipeline.clock.skew is not None:
-            families["clock_skew_seconds"].add_metric([], self._pipeline.clock.skew.least_ms / 1000)
+        if self._pipeline.clock.skew_ms is not None:
+            families["clock_skew_seconds"].add_metric([], self._pipeline.clock.skew_ms / 1000)
         yield from families.values()
 
     def _add(
