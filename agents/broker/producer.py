@@ -7,7 +7,6 @@ machine tolerates that, so a new producer can continue at once.
 
 import asyncio
 import logging
-import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final, Protocol
@@ -23,6 +22,7 @@ from aiokafka.errors import (
 from aiokafka.structs import RecordMetadata
 
 from ldpstream.agents.broker import clients
+from ldpstream.agents.broker.record_time import now_ms
 from ldpstream.agents.broker.refusals import INVALID_RECORD, error_code, name_topic
 from ldpstream.agents.config.client_options import ClientOptionError
 
@@ -159,9 +159,9 @@ class LastingProducer:
             self._working_producer(topic) as producer,
             _refreshing_metadata(producer, topic, partition),
         ):
-            batch, now_ms = producer.create_batch(), time.time_ns() // 1_000_000
+            batch, sent_at_ms = producer.create_batch(), now_ms()
             for key, value in records:
-                if batch.append(timestamp=now_ms, key=key, value=value) is None:
+                if batch.append(timestamp=sent_at_ms, key=key, value=value) is None:
                     return False
             batch.close()
             sent_ms = None if self._watch is None else self._watch.sent()
@@ -223,15 +223,15 @@ async def _send_batches(
     """
     sent: list[asyncio.Future[Any]] = []
     batch = producer.create_batch()
-    now_ms = time.time_ns() // 1_000_000
+    sent_at_ms = now_ms()
     for key, value, headers in records:
         fields = {"key": key, "value": value, "headers": list(headers)}
-        if batch.append(timestamp=now_ms, **fields) is None:
+        if batch.append(timestamp=sent_at_ms, **fields) is None:
             sent.append(
                 _retrieving_error(await producer.send_batch(batch, topic, partition=partition))
             )
             batch = producer.create_batch()
-            batch.append(timestamp=now_ms, **fields)
+            batch.append(timestamp=sent_at_ms, **fields)
             await asyncio.sleep(0)
     sent.append(_retrieving_error(await producer.send_batch(batch, topic, partition=partition)))
     metadata: list[RecordMetadata] = await asyncio.gather(*sent)

@@ -1,13 +1,13 @@
 """`ldpstream discover`: find unknown words, round by round, through a worker and its broker."""
 
 import asyncio
-import time
 from typing import Final
 
 import click
 
 from ldpstream.agents.broker.clients import replication_factor
 from ldpstream.agents.broker.metadata import count_brokers
+from ldpstream.agents.broker.record_time import now_ms
 from ldpstream.agents.broker.rounds import publish_round, read_rounds
 from ldpstream.agents.broker.topics import declare_topics
 from ldpstream.agents.cli.terminal import broker
@@ -75,7 +75,7 @@ class _Run:
         window_ms = self._collection.window.pane_ms
         run_ms = words_of(self._spec).rounds * window_ms
         if start_ms is None:
-            start_ms = max(published, default=time.time_ns() // 1_000_000)
+            start_ms = max(published, default=now_ms())
         first_ms = start_ms - start_ms % run_ms
         round_specs = [
             spec for at, spec in sorted(published.items()) if first_ms <= at < first_ms + run_ms
