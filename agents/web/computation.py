@@ -115,10 +115,9 @@ It raises AbortedError if the process gives no answer.
 class FinalAnswers:
     """Answers about finals, which never change: those asked for last, by what identifies them."""
 
-    def __init__(self, limit_bytes: int = _FINALS_BYTES) -> None:
+    def __init__(self) -> None:
         self._bodies: OrderedDict[str, bytes] = OrderedDict()
         self._lock = Lock()
-        self._limit_bytes = limit_bytes
         self._size_bytes = 0
 
     def answer(self, key: str, compute: Callable[[], bytes | None]) -> bytes | None:
@@ -136,7 +135,7 @@ class FinalAnswers:
         with self._lock:
             self._size_bytes += len(body) - len(self._bodies.pop(key, b""))
             self._bodies[key] = body
-            while self._size_bytes > self._limit_bytes:
+            while self._size_bytes > _FINALS_BYTES:
                 _, forgotten = self._bodies.popitem(last=False)
                 self._size_bytes -= len(forgotten)
         return body
