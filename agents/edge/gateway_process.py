@@ -6,7 +6,6 @@ import logging
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -64,17 +63,8 @@ def run_gateway(config: Config, *, verbose: bool = False) -> int:
     return run_and_leave(until_signalled(serving, config.kafka, refused=(UploadKeysError,)))
 
 
-@dataclass(frozen=True, kw_only=True)
-class GatewayAccess:
-    """Access to uploads and to metrics, None if nobody may read these; the TLS context, if any."""
-
-    tls: ssl.SSLContext | None
-    uploads: Access
-    metrics: Access | None
-
-
-def check_gateway(config: Config) -> GatewayAccess:
-    """Return who may do what, and how it is encrypted.
+def check_gateway(config: Config) -> tuple[Access, Access | None, ssl.SSLContext | None]:
+    """Return who may upload, who may read metrics (None: nobody), and how it is encrypted.
 
     Raises:
         HttpUnavailableError: naming the key, for an invalid token or file, and for an impossible
@@ -95,7 +85,7 @@ def check_gateway(config: Config) -> GatewayAccess:
     uploads = (
         access if gateway.token is None else with_token(access, "gateway.token", gateway.token)
     )
-    return GatewayAccess(tls=tls, uploads=uploads, metrics=metrics)
+    return uploads, metrics, tls
 
 
 def _check_shuffle(config: Config) -> None:
@@ -142,7 +132,8 @@ async def serve_gateway(
     config: Config, stop: asyncio.Event, *, announce: Callable[[str], None]
 ) -> None:
     """Serve until `stop` is set, then finish accepted uploads; `announce` gets the URL."""
-    access, gateway = check_gateway(config), config.gateway
+    upload_access, metrics_access, tls = check_gateway(config)
+    gateway = config.gateway
     collections = _fitting(config)
     connections = Connections(config.kafka)
     metrics = GatewayMetrics(list(collections))
@@ -161,8 +152,8 @@ async def serve_gateway(
             metrics=metrics,
             origins=gateway.origins,
             upload_bytes=gateway.upload_bytes,
-            upload_access=access.uploads,
-            metrics_access=access.metrics,
+            upload_access=upload_access,
+            metrics_access=metrics_access,
             rounds=NewestRounds(config.kafka),
             problems=topics.problems,
         )
@@ -170,7 +161,7 @@ async def serve_gateway(
         # look at those that wait again and again.
         gc.freeze()
         gc.set_threshold(_COLLECTED_AFTER)
-        async with taking_uploads(services, gateway, tls=access.tls) as url:
+        async with taking_uploads(services, gateway, tls=tls) as url:
             announce(url)
             with suppress(StoppedError):
                 await unless_stopped(topics.watch(), stop)
