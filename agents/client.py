@@ -26,8 +26,7 @@ if TYPE_CHECKING:
         UnavailableError,
         UnreachableError,
     )
-    from ldpstream.agents.document.client.session import Client, connect
-    from ldpstream.agents.document.client.transport import Parameters
+    from ldpstream.agents.document.client.session import Client, Parameters, connect
 else:
     __getattr__ = handed_on(
         __name__,
@@ -36,8 +35,7 @@ else:
                 "AddressError ApiError NotAWorkerError RefusedError TokenRefusedError "
                 "UnavailableError UnreachableError"
             ),
-            "ldpstream.agents.document.client.session": "Client connect",
-            "ldpstream.agents.document.client.transport": "Parameters",
+            "ldpstream.agents.document.client.session": "Client Parameters connect",
             "ldpstream.agents.config.query.options": "EstimateRequest",
             "ldpstream.agents.config.query.queries": "BoxRequest LinearRequest",
         },

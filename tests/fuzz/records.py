@@ -21,7 +21,7 @@ from ldpstream.agents.document.answers import (
     Readiness,
 )
 from ldpstream.agents.document.client.errors import ApiError
-from ldpstream.agents.document.client.transport import parse
+from ldpstream.agents.document.client.session import parse
 from ldpstream.agents.state.cell_encoding import (
     Totals,
     decode_chunk,

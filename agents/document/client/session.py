@@ -1,11 +1,12 @@
 """Requests to a worker: one method per path, answers as models, refusals as errors."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 from urllib.parse import quote
 
 import aiohttp
+from pydantic import BaseModel, ValidationError
 
 from ldpstream.agents.config.hosts import is_url
 from ldpstream.agents.config.query.options import EstimateRequest
@@ -13,21 +14,32 @@ from ldpstream.agents.document.answers import (
     Collection,
     CollectionList,
     CollectionStatus,
+    Problem,
     Readiness,
     WindowList,
     WindowState,
 )
-from ldpstream.agents.document.client.errors import no_address
-from ldpstream.agents.document.client.transport import (
-    Model,
-    Parameters,
-    Transport,
-    parse,
+from ldpstream.agents.document.client.errors import (
+    NotAWorkerError,
+    RefusedError,
+    TokenRefusedError,
+    UnavailableError,
+    UnreachableError,
+    no_address,
+    nobody_answers,
 )
 from ldpstream.agents.document.model import ChangeDocument, EstimateDocument
 from ldpstream.agents.document.series import Series
 from ldpstream.mechanisms.base.times import parse_time
 
+Parameters: TypeAlias = Sequence[tuple[str, str]]
+Model = TypeVar("Model", bound=BaseModel)
+
+PATIENCE_SECONDS: Final = 20.0
+"""For everything but an estimate."""
+_CONNECT_SECONDS: Final = 5.0
+_LONG_URL: Final = 8000  # aiohttp reads lines of up to 8,190 bytes
+_MOST_PROBLEM_BYTES: Final = 1 << 20
 _TIMEOUT_SECONDS: Final = 60.0
 """For an estimate, which may take a worker long."""
 PAGE: Final = 1_000
@@ -43,7 +55,8 @@ class Client:
         self, url: str, session: aiohttp.ClientSession, *, timeout_seconds: float = _TIMEOUT_SECONDS
     ) -> None:
         self.url = url.rstrip("/")
-        self._transport = Transport(url=self.url, session=session, estimate_seconds=timeout_seconds)
+        self._session = session
+        self._timeout_seconds = timeout_seconds
 
     async def collections(self) -> list[Collection]:
         """Return all collections, in the order of the configuration."""
@@ -60,9 +73,7 @@ class Client:
 
     async def readiness(self) -> Readiness:
         """Return whether every collection is ready, and if not, why."""
-        return parse(
-            Readiness, await self._transport.fetch("GET", "/readyz", fine=(200, 503)), self.url
-        )
+        return parse(Readiness, await self._fetch("GET", "/readyz", fine=(200, 503)), self.url)
 
     async def windows(
         self,
@@ -118,7 +129,7 @@ class Client:
         body = (request or EstimateRequest()).model_dump_json(exclude_unset=True).encode()
         headers = {"Content-Type": "application/json"}
         path = _path(name, "/estimate")
-        raw = await self._transport.fetch("POST", path, spec, body=body, headers=headers)
+        raw = await self._fetch("POST", path, spec, body=body, headers=headers)
         return parse(EstimateDocument, raw, self.url)
 
     async def change(self, name: str, **parameters: ParameterValue) -> ChangeDocument:
@@ -137,10 +148,81 @@ class Client:
 
     async def get(self, path: str, parameters: Parameters = ()) -> bytes:
         """Return the raw JSON of a path."""
-        return await self._transport.fetch("GET", path, parameters)
+        return await self._fetch("GET", path, parameters)
 
     async def _model(self, model: type[Model], path: str, parameters: Parameters = ()) -> Model:
         return parse(model, await self.get(path, parameters), self.url)
+
+    async def _fetch(
+        self,
+        method: str,
+        path: str,
+        parameters: Parameters = (),
+        *,
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        fine: tuple[int, ...] = (200,),
+    ) -> bytes:
+        """Return the JSON of an answer whose status is among `fine`."""
+        # Only an estimate may take long.
+        seconds = self._timeout_seconds
+        if not path.endswith("/estimate"):
+            seconds = min(seconds, PATIENCE_SECONDS)
+        try:
+            async with self._session.request(
+                method,
+                self.url + path,
+                params=list(parameters),
+                data=body,
+                headers=headers,
+                timeout=aiohttp.ClientTimeout(total=seconds, sock_connect=_CONNECT_SECONDS),
+                # A worker never redirects, and nobody else may get the token.
+                allow_redirects=False,
+            ) as answer:
+                if answer.status in fine and answer.content_type == "application/json":
+                    return await answer.read()
+                await self._refuse(answer)
+        except aiohttp.InvalidURL as failure:
+            raise no_address(self.url) from failure
+        except (aiohttp.ClientError, TimeoutError) as failure:
+            raise self._unreachable(failure, seconds) from failure
+        raise AssertionError("refusing always raises")
+
+    async def _refuse(self, answer: aiohttp.ClientResponse) -> None:
+        """Raise the error that an unsuccessful answer stands for."""
+        error = await _error(answer)
+        if error is None and answer.status == 400 and len(str(answer.url)) > _LONG_URL:
+            raise RefusedError(
+                "the address of this question is too long: ask for less, or in a request's body, "
+                "as `ldpstream.query` in Python does",
+                status=400,
+            )
+        if error is None:
+            raise NotAWorkerError(f"{self.url}: expected a worker, got HTTP status {answer.status}")
+        if answer.status == 401:
+            raise TokenRefusedError(error, status=401)
+        if answer.status >= 500:
+            raise UnavailableError(error)
+        raise RefusedError(error, status=answer.status)
+
+    def _unreachable(self, failure: Exception, seconds: float) -> UnreachableError:
+        connected = not isinstance(failure, aiohttp.ConnectionTimeoutError)
+        if connected and isinstance(failure, TimeoutError):
+            return UnreachableError(
+                f"{self.url} accepts connections, but has not answered for {seconds:g} s: is it a "
+                "worker, and is it busy?"
+            )
+        if isinstance(failure, aiohttp.ClientConnectorCertificateError):
+            why = getattr(failure.certificate_error, "verify_message", failure.certificate_error)
+            return UnreachableError(
+                f"{self.url}: its certificate is not trusted: {why}; set SSL_CERT_FILE to the file "
+                "of an authority to trust"
+            )
+        if isinstance(failure, aiohttp.ClientConnectorSSLError):
+            return UnreachableError(
+                f"{self.url}: expected HTTPS, got something else: is it {_plain(self.url)}?"
+            )
+        return nobody_answers(self.url)
 
 
 @asynccontextmanager
@@ -174,3 +256,32 @@ def _url_parameters(**parameters: ParameterValue) -> list[tuple[str, str]]:
             text = str(entry).lower() if isinstance(entry, bool) else str(entry)
             pairs += [(name, text)] if entry is not None else []
     return pairs
+
+
+def _plain(url: str) -> str:
+    return f"http://{url.partition('://')[2]}"
+
+
+def parse(model: type[Model], raw: bytes, url: str) -> Model:
+    """Return an answer as a model, or raise NotAWorkerError."""
+    try:
+        return model.model_validate_json(raw)
+    except ValidationError as failure:
+        raise NotAWorkerError(
+            f"{url}: expected the answer of a worker of this version ({model.__name__})"
+        ) from failure
+
+
+async def _error(answer: aiohttp.ClientResponse) -> str | None:
+    """Return the worker's own words about a refused request; None where there are none."""
+    if answer.content_type != "application/json":
+        return None
+    body = bytearray()
+    async for piece in answer.content.iter_any():
+        body += piece
+        if len(body) > _MOST_PROBLEM_BYTES:
+            return None
+    try:
+        return Problem.model_validate_json(bytes(body)).error
+    except ValidationError:
+        return None

@@ -20,7 +20,7 @@ from ldpstream.agents.client import (
     UnreachableError,
     connect,
 )
-from ldpstream.agents.document.client import transport
+from ldpstream.agents.document.client import session
 from ldpstream.agents.web import build_http
 from ldpstream.agents.web.requests import Access
 from tests.certificates import make_certificates, skip_without_openssl
@@ -97,7 +97,7 @@ async def test_https_that_fails_says_why(tmp_path: Path) -> None:
 async def test_a_silent_server_times_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(transport, "PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr(session, "PATIENCE_SECONDS", 0.1)
     silent = socket.create_server(("127.0.0.1", 0))
     url = f"http://127.0.0.1:{silent.getsockname()[1]}"
     with silent:
