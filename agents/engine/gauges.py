@@ -10,7 +10,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Literal
+from typing import Final, Literal
 
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
@@ -38,6 +38,62 @@ _ESTIMATE = (
     "The kind is share, quantile or mean"
 )
 
+_GAUGES: Final = {
+    ("collection",): {
+        "ready": "1 once every partition's state has been read to its end",
+        "problems": "Problems of a collection; `ldpstream status URL` names them",
+        "collection_stopped": "1 if the collection, or a spec that it accepts, has stopped "
+        "and needs an operator",
+        "window_reports": "Reports in the newest published window",
+        "window_end_seconds": "End of that window, in seconds since 1970",
+        "final_window_reports": "Reports in the newest final window",
+        "final_window_end_seconds": "End of that window, in seconds since 1970",
+        "final_withheld": "1 if that window had too few reports for an estimate",
+        "final_overdue_seconds": "Seconds since the oldest final that is due could be "
+        "published; 0 if none is",
+        "window_seconds": "Size and grace: from the start of a window until it may be final",
+        "prior_calibration_p_value": "P-value of the test that reports agree with the priors "
+        "(lip); small: one is wrong",
+        "prior_calibration_wrong": "1 if that test calls a prior wrong",
+        "prior_calibration_flagged_levels": "Levels of prior and epsilon that their reports "
+        "contradict by themselves",
+    },
+    _BY_PARTITION: {
+        "owned": "1 for a partition assigned to this worker",
+        "lag_records": "Source records not decided yet, of owned partitions",
+        "watermark_seconds": "Event time reached, in seconds since 1970",
+        "idle": "1 for a partition that is idle",
+        "wait_seconds": "Seconds for which windows have waited for a partition, beyond window.idle",
+        "missing_offsets": "Offsets that retention deleted unread, which windows still kept "
+        "may lack",
+        "state_cells": "Live cells of the state; partition 0 has those of closed windows",
+        "state_bytes": "Bytes of the values of live cells",
+        "state_dead_records": "Changelog records to be deleted",
+    },
+    (): {
+        "clock_skew_seconds": "How far this worker's clock is ahead of the broker's, at "
+        "least; absent if unknown",
+    },
+    _BY_SPEC: {
+        "accepted_ready": "As ldpstream_ready, of accepted specs",
+        "accepted_problems": "As ldpstream_problems, of accepted specs",
+        "accepted_open_windows": "Windows of an accepted spec with reports whose final is "
+        "not published yet",
+    },
+    (*_BY_SPEC, "partition"): {
+        "accepted_lag_records": "As ldpstream_lag_records, of accepted specs",
+        "accepted_watermark_seconds": "As ldpstream_watermark_seconds, of accepted specs",
+    },
+    _BY_QUERY: {
+        "estimate": _ESTIMATE,
+        "estimate_low": "Lower confidence bound of ldpstream_estimate",
+        "estimate_high": "Upper confidence bound of ldpstream_estimate",
+        "final_estimate": "As ldpstream_estimate, in the newest final window",
+        "final_estimate_low": "Lower confidence bound of ldpstream_final_estimate",
+        "final_estimate_high": "Upper confidence bound of ldpstream_final_estimate",
+    },
+}
+"""The meanings of gauges, by their labels."""
 
 log = logging.getLogger(__name__)
 
@@ -102,87 +158,10 @@ class PipelineCollector(Collector):
 
 
 def _families() -> dict[str, GaugeMetricFamily]:
-    shapes = {
-        "ready": ("1 once every partition's state has been read to its end", ("collection",)),
-        "problems": (
-            "Problems of a collection; `ldpstream status URL` names them",
-            ("collection",),
-        ),
-        "collection_stopped": (
-            "1 if the collection, or a spec that it accepts, has stopped and needs an operator",
-            ("collection",),
-        ),
-        "owned": ("1 for a partition assigned to this worker", _BY_PARTITION),
-        "lag_records": (
-            "Source records not decided yet, of owned partitions",
-            _BY_PARTITION,
-        ),
-        "watermark_seconds": ("Event time reached, in seconds since 1970", _BY_PARTITION),
-        "idle": ("1 for a partition that is idle", _BY_PARTITION),
-        "wait_seconds": (
-            "Seconds for which windows have waited for a partition, beyond window.idle",
-            _BY_PARTITION,
-        ),
-        "clock_skew_seconds": (
-            "How far this worker's clock is ahead of the broker's, at least; absent if unknown",
-            (),
-        ),
-        "missing_offsets": (
-            "Offsets that retention deleted unread, which windows still kept may lack",
-            _BY_PARTITION,
-        ),
-        "state_cells": (
-            "Live cells of the state; partition 0 has those of closed windows",
-            _BY_PARTITION,
-        ),
-        "state_bytes": ("Bytes of the values of live cells", _BY_PARTITION),
-        "state_dead_records": ("Changelog records to be deleted", _BY_PARTITION),
-        "accepted_ready": ("As ldpstream_ready, of accepted specs", _BY_SPEC),
-        "accepted_problems": ("As ldpstream_problems, of accepted specs", _BY_SPEC),
-        "accepted_lag_records": (
-            "As ldpstream_lag_records, of accepted specs",
-            (*_BY_SPEC, "partition"),
-        ),
-        "accepted_watermark_seconds": (
-            "As ldpstream_watermark_seconds, of accepted specs",
-            (*_BY_SPEC, "partition"),
-        ),
-        "accepted_open_windows": (
-            "Windows of an accepted spec with reports whose final is not published yet",
-            _BY_SPEC,
-        ),
-        "window_reports": ("Reports in the newest published window", ("collection",)),
-        "window_end_seconds": ("End of that window, in seconds since 1970", ("collection",)),
-        "estimate": (_ESTIMATE, _BY_QUERY),
-        "estimate_low": ("Lower confidence bound of ldpstream_estimate", _BY_QUERY),
-        "estimate_high": ("Upper confidence bound of ldpstream_estimate", _BY_QUERY),
-        "final_window_reports": ("Reports in the newest final window", ("collection",)),
-        "final_window_end_seconds": ("End of that window, in seconds since 1970", ("collection",)),
-        "final_estimate": ("As ldpstream_estimate, in the newest final window", _BY_QUERY),
-        "final_estimate_low": ("Lower confidence bound of ldpstream_final_estimate", _BY_QUERY),
-        "final_estimate_high": ("Upper confidence bound of ldpstream_final_estimate", _BY_QUERY),
-        "final_withheld": ("1 if that window had too few reports for an estimate", ("collection",)),
-        "final_overdue_seconds": (
-            "Seconds since the oldest final that is due could be published; 0 if none is",
-            ("collection",),
-        ),
-        "window_seconds": (
-            "Size and grace: from the start of a window until it may be final",
-            ("collection",),
-        ),
-        "prior_calibration_p_value": (
-            "P-value of the test that reports agree with the priors (lip); small: one is wrong",
-            ("collection",),
-        ),
-        "prior_calibration_wrong": ("1 if that test calls a prior wrong", ("collection",)),
-        "prior_calibration_flagged_levels": (
-            "Levels of prior and epsilon that their reports contradict by themselves",
-            ("collection",),
-        ),
-    }
     return {
         name: GaugeMetricFamily(f"ldpstream_{name}", text, labels=labels)
-        for name, (text, labels) in shapes.items()
+        for labels, gauges in _GAUGES.items()
+        for name, text in gauges.items()
     }
 
 
