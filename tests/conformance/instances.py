@@ -263,6 +263,8 @@ FEW = {
     if name in FIRST.values() or name.endswith((":unequal", ":plane", ":blocks", ":both"))
 }
 """The first of each and some of several blocks or dimensions, for tests of anything but sizes."""
+DECODED = {name: m for name, m in INSTANCES.items() if not isinstance(m, PublicWeights)}
+"""Those with a decoder of their own: with public weights, queries are of the values alone."""
 LISTED = {name: m for name, m in INSTANCES.items() if is_listed(m)}
 """Those whose channels are tested entry by entry."""
 SYMBOLS = {name: m for name, m in INSTANCES.items() if isinstance(m, SymbolMechanism)}

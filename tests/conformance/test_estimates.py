@@ -13,8 +13,7 @@ from ldpstream.estimators.planning.predictions import (
 from ldpstream.estimators.weights import estimate_linear
 from ldpstream.mechanisms.families.sampled.sampled import Sampled
 from ldpstream.mechanisms.interface.symbols import CountDecoder
-from tests.conformance.instances import LISTED
-from tests.conformance.test_decoder import dense
+from tests.conformance.test_decoder import LISTED, dense
 from tests.exact.dense import dense_of
 
 N = 1000

@@ -3,12 +3,8 @@
 The value is randomised independently of the weight. Two values with the same weight are as well
 protected as without weights, and the weight is not protected (docs/theory.md section 5). The
 statistic holds that of the values three times: with each report once, times its weight, and times
-the square of its weight. The second gives sums of weights, the third their noise.
-
-Pairs of value and weight can be asked for with up to three weights. With c_v the statistic of the
-reports of weight v, the three parts are `sum_v v^j c_v` for j = 0, 1, 2. These three equations
-determine the statistics of up to three weights 0, 1, 2 exactly. A query of pairs is then one query
-of values for each weight, on the reports with that weight.
+the square of its weight. The second gives sums of weights, the third their noise
+(`estimators.weights`).
 """
 
 from collections.abc import Mapping
@@ -19,10 +15,8 @@ from typing import Final, NoReturn, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.mechanisms.base.arrays import Floats, Integers
 from ldpstream.mechanisms.base.checks import check_keys, describe, is_whole
 from ldpstream.mechanisms.base.errors import SpecError
-from ldpstream.mechanisms.base.lazy import locked_cached_property
 from ldpstream.mechanisms.channels.certificate import (
     ENUMERATION_LIMIT,
     Certificate,
@@ -32,108 +26,15 @@ from ldpstream.mechanisms.channels.channel import Channel
 from ldpstream.mechanisms.domains.base import Domain
 from ldpstream.mechanisms.exact.entropy import Entropy
 from ldpstream.mechanisms.families.weights.private import WeightedDomain
-from ldpstream.mechanisms.interface.decoder import Decoded, Decoder, LinearDecoder, Statistic
-from ldpstream.mechanisms.interface.mechanism import Json, Mechanism, Reports
+from ldpstream.mechanisms.interface.mechanism import Json, Mechanism, Reports, Statistic
 from ldpstream.mechanisms.interface.settings import Settings
-from ldpstream.mechanisms.interface.symbols import CountDecoder, from_bytes, to_bytes
+from ldpstream.mechanisms.interface.symbols import from_bytes, to_bytes
 from ldpstream.mechanisms.policies.composition import PublicWeightPolicy
 
 LARGEST_PUBLIC_WEIGHT: Final = 4_095
 """Sums of squared weights then stay below 2^63 for 2^39 reports (550 billion) in one statistic."""
 
 _LISTED_PAIRS = 1 << 20
-
-MOST_TOLD_APART: Final = 3
-"""Most weights, 0 included, that the sums distinguish."""
-
-
-class PairDecoder(LinearDecoder):
-    """Decodes pairs by the values' decoder, weights `0..weights - 1`, two or three of them."""
-
-    def __init__(self, values: Decoder, weights: int) -> None:
-        self._values = values
-        self._weights = weights
-
-    def totals(self, statistic: Statistic) -> Floats:
-        """Return the values' sums over the reports of each weight."""
-        totals = [self._values.totals(column) for column in self._by_weight(statistic)]
-        return np.stack(totals, axis=1).ravel()
-
-    def decode_values(self, statistic: Statistic) -> Decoded:
-        parts = tuple(self._values.decode_values(column) for column in self._by_weight(statistic))
-        totals = np.stack([part.totals for part in parts], axis=1).ravel()
-        reports = np.stack([part.reports for part in parts], axis=1).ravel()
-        return Decoded(statistic, totals, reports, parts=parts)
-
-    def moments(self, decoded: Decoded, at: slice | Integers) -> Floats:
-        """Return the values' second moments over the reports of each weight."""
-        moments = [self._values.moments(part, slice(None)) for part in decoded.parts]
-        return np.stack(moments, axis=1).ravel()[at]
-
-    def extremes(self) -> tuple[Floats, Floats]:
-        """Return the values' extremes, or 0, which reports of other weights decode to."""
-        low, high = self._values.extremes()
-        return self._repeat(np.minimum(low, 0.0)), self._repeat(np.maximum(high, 0.0))
-
-    def noise(self, weights: Floats) -> Floats:
-        """Return, under each weight, the noise of that weight's query of values."""
-        return np.stack([self._values.noise(row) for row in self._rows(weights)], axis=1).ravel()
-
-    def noise_extremes(self) -> tuple[Floats, Floats]:
-        """Return the extremes of the values' noise, over users with the same weight."""
-        least, largest = self._values.noise_extremes()
-        return self._repeat(least), self._repeat(largest)
-
-    def groups(self) -> Integers:
-        """Return the group of each pair: the weight, and what the values' reports disclose."""
-        groups = self._values.groups()
-        known = (
-            np.zeros(self._values.extremes()[0].size, dtype=np.int64) if groups is None else groups
-        )
-        return (known[:, None] * self._weights + np.arange(self._weights)).ravel()
-
-    def group_reports(self, statistic: Statistic) -> Integers:
-        reports = [self._values.group_reports(column) for column in self._by_weight(statistic)]
-        return np.stack(reports, axis=1).ravel()
-
-    def total(self, weights: Floats, statistic: Statistic) -> float:
-        """Return the sum over the weights of the values' totals."""
-        pairs = zip(self._rows(weights), self._by_weight(statistic), strict=True)
-        return sum(_total(self._values, row, column) for row, column in pairs)
-
-    def span(self, weights: Floats) -> tuple[float, float]:
-        """Return the extremes over the reports of all weights."""
-        low, high = zip(*(_span(self._values, row) for row in self._rows(weights)), strict=True)
-        return min(low), max(high)
-
-    def _rows(self, weights: Floats) -> Floats:
-        """Return the queries of values, float64 `(weights, k)`."""
-        return np.ascontiguousarray(weights.reshape(-1, self._weights).T)
-
-    def _by_weight(self, statistic: Statistic) -> list[Statistic]:
-        """Return the statistic of the reports of each weight, exact."""
-        plain, weighted, squared = statistic.reshape(3, -1)
-        twice = (squared - weighted) // 2
-        single = weighted - 2 * twice
-        return [plain - single - twice, single, twice][: self._weights]
-
-    def _repeat(self, function: Floats) -> Floats:
-        return np.repeat(function, self._weights)
-
-
-def _total(decoder: Decoder, weights: Floats, statistic: Statistic) -> float:
-    if isinstance(decoder, CountDecoder):
-        return float((decoder.decode(weights) * statistic).sum())
-    assert isinstance(decoder, LinearDecoder)
-    return decoder.total(weights, statistic)
-
-
-def _span(decoder: Decoder, weights: Floats) -> tuple[float, float]:
-    if isinstance(decoder, CountDecoder):
-        decoded = decoder.decode(weights)
-        return float(decoded.min()), float(decoded.max())
-    assert isinstance(decoder, LinearDecoder)
-    return decoder.span(weights)
 
 
 @dataclass(frozen=True)
@@ -313,22 +214,10 @@ class PublicWeights(Mechanism):
     def count(self, statistic: Statistic) -> int:
         return self.values.count(self.powers(statistic)[0])
 
-    @locked_cached_property
-    def decoder(self) -> PairDecoder:
-        """The decoder of queries of pairs, such as one value with one weight.
-
-        Three sums distinguish three weights. With more weights, use queries of values (`marginal`)
-        and the sums of weights in `estimators.weights`.
-
-        Raises:
-            ValueError: if there are more than three weights.
-        """
-        if self.weights > MOST_TOLD_APART:
-            raise ValueError(
-                f"expected at most {MOST_TOLD_APART} weights for queries of pairs, "
-                f"got {self.weights}"
-            )
-        return PairDecoder(self.values.decoder, self.weights)
+    @property
+    def decoder(self) -> NoReturn:
+        """Refuse: queries are of values (`marginal`) and of sums of weights, not of their pairs."""
+        raise ValueError("expected queries of values: the decoder is that of the values")
 
     def disclosed(self) -> list[str]:
         return [*self.values.disclosed(), "the weight"]

@@ -24,10 +24,10 @@ from ldpstream.mechanisms.families.groups.high_low import HighLow
 from ldpstream.mechanisms.families.groups.mechanism import sensitive_groups
 from ldpstream.mechanisms.families.weights.public import PublicWeights
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
-from tests.conformance.instances import FEW, INSTANCES
+from tests.conformance.instances import DECODED, FEW, INSTANCES
 from tests.exact.enumeration import counted
 
-ALL = pytest.mark.parametrize("name", INSTANCES)
+ALL = pytest.mark.parametrize("name", DECODED)
 FIELDS = ("value", "se", "low", "high", "influence")
 
 

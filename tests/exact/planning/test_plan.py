@@ -42,13 +42,13 @@ from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.policies.groups import GroupBudget, GroupPolicy
 from ldpstream.mechanisms.policies.implication import implies
 from ldpstream.mechanisms.registry.proposals import PROPOSERS
-from tests.conformance.instances import INSTANCES
+from tests.conformance.instances import DECODED
 from tests.soak import chosen
 
 C = (math.e + 1) / (math.e - 1)
 LINE = L1Geometric(1.0, (12,))
 GRID = BlockHadamard(1.0, box_blocks((3, 4), (3, 2), "blocks"))
-SMALL = {name: m for name, m in INSTANCES.items() if m.size <= 16 and not isinstance(m, Sampled)}
+SMALL = {name: m for name, m in DECODED.items() if m.size <= 16 and not isinstance(m, Sampled)}
 """All but records, whose attributes are planned one by one."""
 
 
