@@ -2,23 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Final
 
-from ldpstream.mechanisms.base.checks import read_epsilon
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.domains.atoms import read_atoms
-from ldpstream.mechanisms.domains.base import Domain
 from ldpstream.mechanisms.domains.blocks import Blocks
-from ldpstream.mechanisms.policies.config import (
-    read_policy,
-    read_prior_policy,
-    read_sensitive,
-    read_shares,
-    read_step_epsilon,
-    refuse_rounding,
-)
-from ldpstream.mechanisms.policies.policy import Policy
+from ldpstream.mechanisms.policies.config import PolicyKeys, read_shares, refuse_rounding
 from ldpstream.mechanisms.policies.prior import NOTHING_KNOWN, KnownPrior
 
 MECHANISM_KEYS: Final[Mapping[str, str]] = {
@@ -49,19 +38,13 @@ MECHANISM_KEYS: Final[Mapping[str, str]] = {
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(PolicyKeys):
     """The keys of a collection that a mechanism may read; it refuses those it does not know.
 
-    `path` is the collection's key path, `keys` holds the given keys of `MECHANISM_KEYS` as TOML
-    parsed them, and `base` is the folder that files are relative to. An absent key reads as None,
-    which TOML cannot write: readers refuse None like any other invalid value.
+    `keys` holds those of `MECHANISM_KEYS`, and `blocks` are the domain's.
     """
 
-    path: str
-    domain: Domain
     blocks: Blocks | None
-    keys: Mapping[str, object]
-    base: Path
 
     def merged(self, publish: object) -> "Settings":
         """Return the settings with which a mechanism reports atoms, if `workload` says so.
@@ -86,13 +69,7 @@ class Settings:
         localized information privacy.
         """
         keys, where = dict(self.keys), f"{self.path}.prior"
-        policy = read_prior_policy(
-            keys.get("policy"),
-            domain=self.domain,
-            epsilon=keys.get("epsilon"),
-            base=self.base,
-            path=self.path,
-        )
+        policy = self.read_prior_policy()
         if policy is None and "prior" not in keys:
             return self, NOTHING_KNOWN
         if policy is not None:
@@ -118,43 +95,3 @@ class Settings:
         for key in self.keys:
             if key not in names:
                 raise SpecError(f"{self.path}.{key}", f"no such key with {mechanism}")
-
-    def read_epsilon(self) -> float:
-        """Return the one finite budget.
-
-        Raises:
-            SpecError: if it is absent or invalid, or numbers are rounded at random, which requires
-                a budget for each step.
-        """
-        refuse_rounding(self.domain, self.path)
-        return read_epsilon(self.keys.get("epsilon"), f"{self.path}.epsilon")
-
-    def read_step_epsilon(self) -> float:
-        """Return the budget of one index step (`policies.config.read_step_epsilon`).
-
-        Raises:
-            SpecError: if it is absent or not a finite number above 0.
-        """
-        return read_step_epsilon(self.keys.get("epsilon"), self.domain, f"{self.path}.epsilon")
-
-    def read_sensitive(self) -> frozenset[int]:
-        """Return the indices of the sensitive values.
-
-        Raises:
-            SpecError: if there is none, one is listed twice, or one is outside the domain.
-        """
-        return read_sensitive(self.keys.get("sensitive"), self.domain, f"{self.path}.sensitive")
-
-    def read_policy(self) -> Policy:
-        """Return the policy of the `policy` key, in any form (`policies.config.read_policy`).
-
-        Raises:
-            SpecError: if it is absent or invalid.
-        """
-        return read_policy(
-            self.keys.get("policy"),
-            domain=self.domain,
-            epsilon=self.keys.get("epsilon"),
-            base=self.base,
-            path=self.path,
-        )

@@ -31,110 +31,155 @@ _MOST_GUESSED: Final = 10_000
 """Most labels among which the one that was meant is looked for: more take seconds."""
 
 
-def read_policy(raw: object, *, domain: Domain, epsilon: object, base: Path, path: str) -> Policy:
-    """Return the policy of a `policy` table over the values of a domain.
-
-    The table has one of these forms; `epsilon` is the collection's, as parsed, or None:
-
-    - `{ file = "policy.csv" }` or `{ matrix = [[0, 1], [inf, 0]] }`: every entry, without epsilon.
-    - `{ metric = "graph", file = "edges.csv" }`, optionally with `directed = true`: two labels and
-      a budget a line, without epsilon; or two labels a line, with epsilon for each edge.
-    - `{ metric = "l1" }`, `"l2"`, or `"lp"` with `p`, optionally with `scale`, one number a
-      dimension: epsilon times the distance in index steps, on ordered domains. On a grid, `l1`
-      connects a cell to four neighbours and `p = inf` to eight.
-    - `{ blocks = ... }`, written like the domain's: epsilon inside a block, infinity between
-      blocks.
-    - `{ sensitive = [labels] }`: epsilon from these to all values, infinity from the others.
-
-    Files are relative to `base`; `path` is the collection's key path.
-    """
-    key = f"{path}.policy"
-    table = raw if isinstance(raw, dict) else {}
-    form = next((form for form in _FORMS if form in table), None)
-    if form is None:
-        meant = "".join(guess(str(written), (*_FORMS, "prior")) for written in table)
-        what = f"a table with one of {', '.join(_FORMS)}, got {describe(raw)}{meant}"
-        raise SpecError(key, what)
-    forms = _METRICS if form == "metric" else _FORMS
-    name = table[form] if form == "metric" else form
-    if not isinstance(name, str) or name not in forms:
-        raise SpecError(f"{key}.metric", f"one of {', '.join(forms)}, got {describe(name)}")
-    read, keys = forms[name]
-    check_keys(raw, keys, key)
-    if read is not _lp:
-        refuse_rounding(domain, path)
-    return read(_Given(table, domain, epsilon, base, path))
-
-
 @dataclass(frozen=True)
-class _Given:
-    """A `policy` table and its context; `epsilon` is as TOML parsed it, None if absent."""
+class PolicyKeys:
+    """The keys of a collection, as far as its policy is read from them.
 
-    table: Mapping[str, object]
-    domain: Domain
-    epsilon: object
-    base: Path
+    `path` is the collection's key path, `keys` holds the given keys as TOML parsed them, and `base`
+    is the folder that files are relative to. An absent key reads as None, which TOML cannot write:
+    readers refuse None like any other invalid value.
+    """
+
     path: str
+    domain: Domain
+    keys: Mapping[str, object]
+    base: Path
 
-    def need_epsilon(self) -> object:
-        """Return the collection's epsilon as parsed; this form of policy requires it."""
-        if self.epsilon is None:
-            raise SpecError(f"{self.path}.epsilon", "a number above 0 with this policy, got none")
-        return self.epsilon
+    def read_policy(self) -> Policy:
+        """Return the policy of the `policy` table over the values of the domain.
+
+        The table has one of these forms:
+
+        - `{ file = "policy.csv" }` or `{ matrix = [[0, 1], [inf, 0]] }`: every entry, without
+          epsilon.
+        - `{ metric = "graph", file = "edges.csv" }`, optionally with `directed = true`: two labels
+          and a budget a line, without epsilon; or two labels a line, with epsilon for each edge.
+        - `{ metric = "l1" }`, `"l2"`, or `"lp"` with `p`, optionally with `scale`, one number a
+          dimension: epsilon times the distance in index steps, on ordered domains. On a grid, `l1`
+          connects a cell to four neighbours and `p = inf` to eight.
+        - `{ blocks = ... }`, written like the domain's: epsilon inside a block, infinity between
+          blocks.
+        - `{ sensitive = [labels] }`: epsilon from these to all values, infinity from the others.
+
+        Raises:
+            SpecError: if it is absent or invalid.
+        """
+        key, raw = f"{self.path}.policy", self.keys.get("policy")
+        table = raw if isinstance(raw, dict) else {}
+        form = next((form for form in _FORMS if form in table), None)
+        if form is None:
+            meant = "".join(guess(str(written), (*_FORMS, "prior")) for written in table)
+            what = f"a table with one of {', '.join(_FORMS)}, got {describe(raw)}{meant}"
+            raise SpecError(key, what)
+        forms = _METRICS if form == "metric" else _FORMS
+        name = table[form] if form == "metric" else form
+        if not isinstance(name, str) or name not in forms:
+            raise SpecError(f"{key}.metric", f"one of {', '.join(forms)}, got {describe(name)}")
+        read, keys = forms[name]
+        check_keys(raw, keys, key)
+        if read is not _lp:
+            refuse_rounding(self.domain, self.path)
+        return read(self, table)
+
+    def read_prior_policy(self) -> PriorPolicy | None:
+        """Return localized information privacy as `policy = { prior = [...] }` writes it.
+
+        None if a `policy` is of another form. The prior is that of `read_shares`.
+        """
+        raw = self.keys.get("policy")
+        if not isinstance(raw, dict) or "prior" not in raw:
+            return None
+        table = check_keys(raw, frozenset({"prior"}), f"{self.path}.policy")
+        shares = read_shares(table["prior"], self.domain, self.base, f"{self.path}.policy.prior")
+        return PriorPolicy(self.policy_epsilon(), shares)
 
     def read_epsilon(self) -> float:
-        """Return the collection's epsilon as a budget."""
-        return read_epsilon(self.need_epsilon(), f"{self.path}.epsilon")
+        """Return the one finite budget.
+
+        Raises:
+            SpecError: if it is absent or invalid, or numbers are rounded at random, which requires
+                a budget for each step.
+        """
+        refuse_rounding(self.domain, self.path)
+        return read_epsilon(self.keys.get("epsilon"), f"{self.path}.epsilon")
+
+    def read_step_epsilon(self) -> float:
+        """Return the budget of one index step of an ordered domain, added over steps.
+
+        Steps of several dimensions add up, too. This is `epsilon`; if numbers are rounded at
+        random, it is `log(1 + epsilon)`, rounded down, so that numbers u and v are protected by
+        `epsilon |u - v| / width` (docs/theory.md section 5).
+
+        Raises:
+            SpecError: if it is absent or not a finite number above 0.
+        """
+        path = f"{self.path}.epsilon"
+        epsilon = read_epsilon(self.keys.get("epsilon"), path)
+        if not self.domain.rounded:
+            return epsilon
+        step, _ = log_bounds(1 + budget(epsilon))
+        if step <= 0.0:
+            raise SpecError(path, f"a number of at least {SMALLEST_EPSILON}")
+        return step
+
+    def read_sensitive(self) -> frozenset[int]:
+        """Return the indices of the values of the key `sensitive` (`read_sensitive`)."""
+        return read_sensitive(self.keys.get("sensitive"), self.domain, f"{self.path}.sensitive")
+
+    def policy_epsilon(self, *, step: bool = False) -> float:
+        """Return the budget, or that of a `step`, which most forms of policy require."""
+        if self.keys.get("epsilon") is None:
+            raise SpecError(f"{self.path}.epsilon", "a number above 0 with this policy, got none")
+        return self.read_step_epsilon() if step else self.read_epsilon()
 
     def refuse_epsilon(self) -> None:
-        """Refuse an epsilon, because this form of policy holds all budgets itself."""
-        if self.epsilon is not None:
+        """Refuse an epsilon, because some forms of policy hold all budgets themselves."""
+        if self.keys.get("epsilon") is not None:
             raise SpecError(
                 f"{self.path}.epsilon", "no epsilon with a policy that holds the budgets itself"
             )
 
 
-def _file(setting: _Given) -> Policy:
-    setting.refuse_epsilon()
-    with within(f"{setting.path}.policy"):
-        return read_matrix(setting.table["file"], setting.base, size=setting.domain.size)
+_Table = Mapping[str, object]
 
 
-def _matrix(setting: _Given) -> Policy:
-    setting.refuse_epsilon()
+def _file(keys: PolicyKeys, table: _Table) -> Policy:
+    keys.refuse_epsilon()
+    with within(f"{keys.path}.policy"):
+        return read_matrix(table["file"], keys.base, size=keys.domain.size)
+
+
+def _matrix(keys: PolicyKeys, table: _Table) -> Policy:
+    keys.refuse_epsilon()
     try:
-        return MatrixPolicy.of(setting.table["matrix"], size=setting.domain.size)
+        return MatrixPolicy.of(table["matrix"], size=keys.domain.size)
     except SpecError as error:
         place = error.path.removeprefix("policy")
-        raise SpecError(f"{setting.path}.policy.matrix{place}", error.expected) from None
+        raise SpecError(f"{keys.path}.policy.matrix{place}", error.expected) from None
 
 
-def _graph(setting: _Given) -> Policy:
-    directed = setting.table.get("directed", False)
-    key = f"{setting.path}.policy"
+def _graph(keys: PolicyKeys, table: _Table) -> Policy:
+    directed = table.get("directed", False)
+    key = f"{keys.path}.policy"
     if not isinstance(directed, bool):
         raise SpecError(f"{key}.directed", f"true or false, got {describe(directed)}")
-    epsilon = None if setting.epsilon is None else budget(setting.read_epsilon())
+    epsilon = None if keys.keys.get("epsilon") is None else budget(keys.read_epsilon())
     with within(key):
         return read_edges(
-            setting.table.get("file"),
-            setting.base,
-            domain=setting.domain,
-            epsilon=epsilon,
-            directed=directed,
+            table.get("file"), keys.base, domain=keys.domain, epsilon=epsilon, directed=directed
         )
 
 
-def _lp(setting: _Given) -> Policy:
-    key, domain, metric = f"{setting.path}.policy", setting.domain, setting.table["metric"]
+def _lp(keys: PolicyKeys, table: _Table) -> Policy:
+    key, domain, metric = f"{keys.path}.policy", keys.domain, table["metric"]
     if not domain.ordered:
         raise SpecError(
-            f"{setting.path}.domain",
+            f"{keys.path}.domain",
             f"an ordered domain with {metric} (size, sizes, grid or interval), got labels",
         )
-    p = {"l1": 1, "l2": 2}.get(str(metric), setting.table.get("p"))
-    scale = _scale(setting.table.get("scale"), f"{key}.scale")
-    epsilon = read_step_epsilon(setting.need_epsilon(), domain, f"{setting.path}.epsilon")
+    p = {"l1": 1, "l2": 2}.get(str(metric), table.get("p"))
+    scale = _scale(table.get("scale"), f"{key}.scale")
+    epsilon = keys.policy_epsilon(step=True)
     with within(key):
         return MetricPolicy(
             epsilon, domain.shape, domain.widths, domain.rounded, p=check_p(p), scale=scale
@@ -149,20 +194,20 @@ def _scale(raw: object, path: str) -> tuple[float, ...] | None:
     return tuple(read_epsilon(factor, f"{path}[{axis}]") for axis, factor in enumerate(raw))
 
 
-def _blocks(setting: _Given) -> Policy:
-    epsilon = setting.read_epsilon()
-    key = f"{setting.path}.policy.blocks"
-    return BlockPolicy(epsilon, parse_blocks(setting.table["blocks"], setting.domain, key))
+def _blocks(keys: PolicyKeys, table: _Table) -> Policy:
+    epsilon = keys.policy_epsilon()
+    key = f"{keys.path}.policy.blocks"
+    return BlockPolicy(epsilon, parse_blocks(table["blocks"], keys.domain, key))
 
 
-def _sensitive(setting: _Given) -> Policy:
-    epsilon = setting.read_epsilon()
-    key = f"{setting.path}.policy.sensitive"
-    sensitive = read_sensitive(setting.table["sensitive"], setting.domain, key)
-    return HighLowPolicy(epsilon, setting.domain.size, sensitive)
+def _sensitive(keys: PolicyKeys, table: _Table) -> Policy:
+    epsilon = keys.policy_epsilon()
+    key = f"{keys.path}.policy.sensitive"
+    sensitive = read_sensitive(table["sensitive"], keys.domain, key)
+    return HighLowPolicy(epsilon, keys.domain.size, sensitive)
 
 
-_Reader = Callable[[_Given], Policy]
+_Reader = Callable[[PolicyKeys, _Table], Policy]
 _LP = (_lp, frozenset({"metric", "scale"}))
 _METRICS: Mapping[str, tuple[_Reader, frozenset[str]]] = MappingProxyType(
     {
@@ -181,21 +226,6 @@ _FORMS: Mapping[str, tuple[_Reader, frozenset[str]]] = MappingProxyType(
         "sensitive": (_sensitive, frozenset({"sensitive"})),
     }
 )
-
-
-def read_prior_policy(
-    raw: object, *, domain: Domain, epsilon: object, base: Path, path: str
-) -> PriorPolicy | None:
-    """Return localized information privacy as `policy = { prior = [...] }` writes it.
-
-    None if a `policy` is of another form. The arguments are those of `read_policy`, and the prior
-    that of `read_shares`.
-    """
-    if not isinstance(raw, dict) or "prior" not in raw:
-        return None
-    table = check_keys(raw, frozenset({"prior"}), f"{path}.policy")
-    shares = read_shares(table["prior"], domain, base, f"{path}.policy.prior")
-    return PriorPolicy(_Given(table, domain, epsilon, base, path).read_epsilon(), shares)
 
 
 def read_shares(raw: object, domain: Domain, base: Path, path: str) -> tuple[Fraction, ...]:
@@ -263,22 +293,6 @@ def refuse_rounding(domain: Domain, path: str) -> None:
     """
     if domain.rounded:
         raise SpecError(f"{path}.domain.rounding", "a mechanism with a budget for each step")
-
-
-def read_step_epsilon(raw: object, domain: Domain, path: str) -> float:
-    """Return the budget of one index step of an ordered domain, added over steps and dimensions.
-
-    This is `epsilon`; if numbers are rounded at random, it is `log(1 + epsilon)`, rounded down, so
-    that numbers u and v are protected by `epsilon |u - v| / width` (docs/theory.md section 5).
-    `path` is the key path of epsilon.
-    """
-    epsilon = read_epsilon(raw, path)
-    if not domain.rounded:
-        return epsilon
-    step, _ = log_bounds(1 + budget(epsilon))
-    if step <= 0.0:
-        raise SpecError(path, f"a number of at least {SMALLEST_EPSILON}")
-    return step
 
 
 def read_matrix(raw: object, base: Path, *, size: int) -> MatrixPolicy:

@@ -16,7 +16,7 @@ The keys of a collection:
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from typing import ClassVar, Final, Self
@@ -65,7 +65,6 @@ from ldpstream.mechanisms.interface.mechanism import (
     Statistic,
 )
 from ldpstream.mechanisms.interface.settings import Settings
-from ldpstream.mechanisms.policies.config import read_policy
 from ldpstream.mechanisms.policies.policy import BlockPolicy, Policy
 
 _MAX_STATISTIC = 1 << 24
@@ -109,13 +108,17 @@ class Matrix(Mechanism):
     @classmethod
     def configure(cls, settings: Settings) -> Self:
         settings.only(cls.id, "epsilon", "policy", "strategy", "workload", "scales")
-        read = read_matrix_settings(settings)
+        size = settings.domain.size
+        if size > MAX_VALUES:
+            raise SpecError(f"{settings.path}.domain", f"at most {MAX_VALUES} values, got {size}")
+        workload, policy = _read_workload(settings), _read_policy(settings)
+        strategies, scales = _read_strategies(settings), _read_scales(settings)
         with within(settings.path):
-            candidates = [cls(read.policy, strategy, read.scales) for strategy in read.strategies]
+            candidates = [cls(policy, strategy, scales) for strategy in strategies]
         if len(candidates) == 1:
             return candidates[0]
         decoders = [candidate.decoder for candidate in candidates]
-        return candidates[_least_error(decoders, read.workload, size=read.policy.size)]
+        return candidates[_least_error(decoders, workload, size=size)]
 
     @property
     def size(self) -> int:
@@ -274,33 +277,15 @@ def _least_error(decoders: Sequence[MatrixDecoder], workload: str, *, size: int)
     return best
 
 
-@dataclass(frozen=True)
-class MatrixSettings:
-    """The parsed keys; `strategies` are the candidates to choose from for the workload."""
-
-    policy: Policy
-    strategies: tuple[Strategy, ...]
-    workload: str
-    scales: tuple[float, ...] | None
-
-
-def read_matrix_settings(settings: Settings) -> MatrixSettings:
-    """Return the keys of a `matrix` collection."""
-    size = settings.domain.size
-    if size > MAX_VALUES:
-        raise SpecError(f"{settings.path}.domain", f"at most {MAX_VALUES} values, got {size}")
+def _read_workload(settings: Settings) -> str:
+    """Return the workload that "best" is chosen for."""
     workload = settings.keys.get("workload", "values")
     if not isinstance(workload, str) or workload not in WORKLOADS:
         expected = f"one of {', '.join(WORKLOADS)}, got {describe(workload)}"
         raise SpecError(f"{settings.path}.workload", expected)
     if workload != "values" and not _is_line(settings):
         raise SpecError(f"{settings.path}.workload", f'"values", as {_NO_LINE}')
-    return MatrixSettings(
-        policy=_read_policy(settings),
-        strategies=_read_strategies(settings),
-        workload=workload,
-        scales=_read_scales(settings),
-    )
+    return workload
 
 
 def _is_line(settings: Settings) -> bool:
@@ -313,13 +298,7 @@ def _read_policy(settings: Settings) -> Policy:
         return settings.read_policy()
     if not settings.domain.ordered:
         return BlockPolicy(settings.read_epsilon(), Blocks.one(settings.domain.size))
-    return read_policy(
-        {"metric": "l1"},
-        domain=settings.domain,
-        epsilon=settings.keys.get("epsilon"),
-        base=settings.base,
-        path=settings.path,
-    )
+    return replace(settings, keys={**settings.keys, "policy": {"metric": "l1"}}).read_policy()
 
 
 def _read_strategies(settings: Settings) -> tuple[Strategy, ...]:

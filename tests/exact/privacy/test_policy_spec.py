@@ -9,7 +9,6 @@ import pytest
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.domains.parse import parse_domain
 from ldpstream.mechanisms.interface.settings import Settings
-from ldpstream.mechanisms.policies.config import read_policy
 from ldpstream.mechanisms.policies.graph import GraphPolicy
 from ldpstream.mechanisms.policies.matrix import MatrixPolicy
 from ldpstream.mechanisms.policies.metric import MetricPolicy
@@ -24,7 +23,7 @@ def read(
 ) -> Policy:
     (folder / "f.csv").write_text(file, "utf-8")
     parsed, _ = parse_domain(domain, path="domain", base=folder)
-    return read_policy(given, domain=parsed, epsilon=epsilon, base=folder, path="c")
+    return Settings("c", parsed, {"policy": given, "epsilon": epsilon}, folder, None).read_policy()
 
 
 def test_a_matrix_from_a_file_or_inline(tmp_path: Path):
@@ -82,12 +81,12 @@ def test_metrics_blocks_and_sensitive_values_take_epsilon(tmp_path: Path):
 def test_a_mechanism_reads_it_from_its_settings(tmp_path: Path):
     domain, _ = parse_domain(GRID, path="domain", base=tmp_path)
     keys: dict[str, object] = {"epsilon": 0.5, "policy": {"metric": "l1"}}
-    settings = Settings("c", domain, None, keys, tmp_path)
+    settings = Settings("c", domain, keys, tmp_path, None)
     assert settings.read_policy() == MetricPolicy(0.5, (2, 3))
     with pytest.raises(
         SpecError, match=r"^c\.policy: expected a table with one of metric, .*, got none$"
     ):
-        Settings("c", domain, None, {"epsilon": 0.5}, tmp_path).read_policy()
+        Settings("c", domain, {"epsilon": 0.5}, tmp_path, None).read_policy()
 
 
 FILE = {"file": "f.csv"}
