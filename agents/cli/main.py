@@ -56,6 +56,19 @@ _MODULES: Final = {
 """Where each command is declared: the modules of `ldpstream.agents.cli.commands`."""
 
 
+class UnbufferedOutput(io.BufferedWriter):
+    """Standard output under PYTHONUNBUFFERED, which Python leaves to write once.
+
+    A pipe takes a part of that where a signal, such as that of Ctrl-Z, comes in between; the rest
+    would be lost without an error.
+    """
+
+    def write(self, data: Any, /) -> int:
+        written = super().write(data)
+        self.flush()
+        return written
+
+
 def find_command(name: str) -> click.Command:
     """Import the declaration of a command, without what the command needs once it runs."""
     module = next(module for module, names in _MODULES.items() if name in names.split())
@@ -97,6 +110,9 @@ class Commands(click.Group):
             click.echo("cannot write to standard output: it is closed", err=True)
             sys.exit(REFUSED)
         if isinstance(sys.stdout, io.TextIOWrapper):
+            if isinstance(sys.stdout.buffer, io.RawIOBase):
+                encoding, raw = sys.stdout.encoding, sys.stdout.detach()
+                sys.stdout = io.TextIOWrapper(UnbufferedOutput(raw), encoding, write_through=True)
             # A label that the terminal cannot print must not end a command.
             sys.stdout.reconfigure(errors="replace")
         try:

@@ -139,12 +139,15 @@ class BlockDecoder(DisclosedBlocks):
 
     def totals(self, statistic: Statistic) -> Floats:
         """Return `c T[row]` of each value, T the exact integer transform of its block's counts."""
+        return self.decode_values(statistic).totals
+
+    def decode_values(self, statistic: Statistic) -> Decoded:
         transformed = self._transform(statistic)
         totals = np.empty(self._layout.blocks.size)
         for at in self._parts:
             places = self._layout.offset[at] + self._layout.row[at]
             totals[at] = np.where(self._layout.mask[at] == 0, 1.0, self._c) * transformed[places]
-        return totals
+        return Decoded(statistic, totals, self.group_reports(statistic))
 
     def moments(self, decoded: Decoded, at: slice | Integers) -> Floats:
         """Return `c^2 N_j` of each value, N_j its block's exact count."""
