@@ -16,8 +16,6 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from ldpstream.agents.broker.record_time import now_ms
-
 _STEP_MS: Final = 500
 """A change of at least this much is a jump; anything less is an adjustment."""
 
@@ -25,6 +23,10 @@ log = logging.getLogger(__name__)
 
 PARTITIONS: Final = 100
 """Up to this many partitions run at the base interval."""
+
+
+def _wall_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 class WorkerClock:
@@ -38,7 +40,7 @@ class WorkerClock:
         self,
         limit_ms: int,
         *,
-        wall_ms: Callable[[], int] = now_ms,
+        wall_ms: Callable[[], int] = _wall_ms,
         seconds: Callable[[], float] = time.monotonic,
     ) -> None:
         self.skew_ms: int | None = None
