@@ -119,6 +119,17 @@ async def test_open_windows_come_as_provisional_and_then_once_as_their_final(
     assert final.data == json.loads(stored)
 
 
+async def test_events_say_where_another_worker_counts_a_part(
+    client: Client, pipeline: Pipeline
+) -> None:
+    count(pipeline, 0)
+    pipeline.collections["city"].partial = True
+    async with client.get(PATH) as answer:
+        (found,) = await read(answer, 1)
+    assert found.data["partial"] is True
+    assert found.data == await ask(client, "/api/collections/city/estimate")
+
+
 async def test_a_reader_that_comes_back_misses_no_final_and_gets_none_twice(
     client: Client, pipeline: Pipeline
 ) -> None:
