@@ -3,7 +3,6 @@
 Budgets are shortest paths (Dijkstra); pairs without a path are counted by strong components.
 """
 
-import hashlib
 import heapq
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -11,11 +10,11 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 
-from ldpstream.mechanisms.base.canonical import Json, canonical_json, text_table
+from ldpstream.mechanisms.base.canonical import Json, canonical_json
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.domains.base import check_size
 from ldpstream.mechanisms.exact.dyadic import budget
-from ldpstream.mechanisms.policies.policy import Policy
+from ldpstream.mechanisms.policies.policy import ListedPolicy, Policy
 
 Edge = tuple[int, int, Fraction]
 _Successors = Sequence[Collection[int]]
@@ -24,7 +23,7 @@ _SOURCES_KEPT = 64
 
 
 @dataclass(frozen=True)
-class GraphPolicy(Policy):
+class GraphPolicy(ListedPolicy):
     """`E[x, x']` is the length of the shortest path from x to x' along `edges`.
 
     An edge `(i, j, budget)` bounds `E[i, j]`, and `E[j, i]` too unless `directed`. Of two edges
@@ -108,22 +107,14 @@ class GraphPolicy(Policy):
     def unprotected(self) -> str | None:
         return "values that no path of edges joins" if self.unprotected_pairs else None
 
-    @cached_property
-    def digest(self) -> str:
-        """SHA-256, in hex, of the size and the ordered pairs with their budgets as fractions."""
-        return hashlib.sha256(self.content).hexdigest()
-
     def _times(self, factor: float | Fraction) -> Policy:
         exact = factor if isinstance(factor, Fraction) else budget(factor)
         edges = tuple((start, end, length * exact) for start, end, length in self.edges)
         return replace(self, edges=edges)
 
-    def tables(self) -> dict[str, Json]:
-        return text_table("policy", self.content)
-
     @property
     def content(self) -> bytes:
-        """The canonical JSON of which `digest` is the hash."""
+        """The size and the ordered pairs with their budgets as fractions, in canonical JSON."""
         return canonical_json([self.size, self._listed_arcs])
 
     @property

@@ -7,10 +7,10 @@ import numpy as np
 
 from ldpstream.mechanisms.base.arrays import Indices
 from ldpstream.mechanisms.base.errors import SpecError
-from ldpstream.mechanisms.policies.budgets import MAX_LISTED_VALUES
+from ldpstream.mechanisms.policies.budgets import MAX_LISTED_VALUES, unit_strides
 from ldpstream.mechanisms.policies.composition import closure
 from ldpstream.mechanisms.policies.metric import MetricPolicy
-from ldpstream.mechanisms.policies.policy import BlockPolicy, HighLowPolicy, Policy
+from ldpstream.mechanisms.policies.policy import BlockPolicy, HighLowPolicy, Policy, UniformPolicy
 
 Pairs = Iterator[tuple[int, int]]
 
@@ -65,18 +65,14 @@ def _deciding_pairs(stronger: Policy, weaker: Policy) -> Pairs | None:
     return pairs
 
 
-_Uniform = BlockPolicy | HighLowPolicy
-"""Policies whose finite budgets are all equal."""
-
-
-def _first_unprotected(stronger: _Uniform, values: Indices, partners: Indices) -> Pairs:
+def _first_unprotected(stronger: UniformPolicy, values: Indices, partners: Indices) -> Pairs:
     """Yield the first unprotected pair, or else any pair, since all finite budgets are equal."""
     if values.size:
         place = int(np.argmax(~stronger.protects(values, partners)))
         yield int(values[place]), int(partners[place])
 
 
-def _in_blocks(stronger: _Uniform, weaker: BlockPolicy) -> Pairs:
+def _in_blocks(stronger: UniformPolicy, weaker: BlockPolicy) -> Pairs:
     """Yield the one that decides of neighbours in a block, in both directions: of all chains."""
     of = weaker.blocks.of_value
     by_block = np.argsort(of, kind="stable")
@@ -87,7 +83,7 @@ def _in_blocks(stronger: _Uniform, weaker: BlockPolicy) -> Pairs:
     return _first_unprotected(stronger, *both)
 
 
-def _from_sensitive(stronger: _Uniform, weaker: HighLowPolicy) -> Pairs:
+def _from_sensitive(stronger: UniformPolicy, weaker: HighLowPolicy) -> Pairs:
     """Yield the one that decides of the pairs of sensitive values.
 
     These are one sensitive value with every other value, and each sensitive one with some other.
@@ -99,7 +95,7 @@ def _from_sensitive(stronger: _Uniform, weaker: HighLowPolicy) -> Pairs:
     return _first_unprotected(stronger, first, np.concatenate([partners, beside]))
 
 
-def _single_steps(stronger: _Uniform, weaker: MetricPolicy) -> Pairs:
+def _single_steps(stronger: UniformPolicy, weaker: MetricPolicy) -> Pairs:
     """Yield the neighbours that decide in each dimension; they have the smallest budgets."""
     grid = np.arange(weaker.size).reshape(weaker.shape)
     for axis in range(grid.ndim):
@@ -120,9 +116,7 @@ def _differences(stronger: MetricPolicy, weaker: MetricPolicy) -> Pairs | None:
         return None
     same_scale = stronger.scale == weaker.scale
     if weaker.p == 1 or (same_scale and stronger.p >= weaker.p):
-        strides = np.cumprod((1, *weaker.shape[:0:-1]), dtype=np.int64)[::-1]
-        steps = (int(s) for s, extent in zip(strides, weaker.shape, strict=True) if extent > 1)
-        return ((0, stride) for stride in steps)
+        return ((0, stride) for stride in unit_strides(weaker.shape))
     return ((0, value) for value in range(1, weaker.size))
 
 

@@ -1,6 +1,5 @@
 """Policies given entry by entry, possibly asymmetric or infinite: lists, files or a function."""
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -9,19 +8,19 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from ldpstream.mechanisms.base.canonical import Json, canonical_json, text_table
+from ldpstream.mechanisms.base.canonical import Json, canonical_json
 from ldpstream.mechanisms.base.checks import describe, read_budget
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.domains.base import Domain
 from ldpstream.mechanisms.exact.dyadic import budget
 from ldpstream.mechanisms.policies.budgets import MAX_LISTED_VALUES
-from ldpstream.mechanisms.policies.policy import Policy
+from ldpstream.mechanisms.policies.policy import ListedPolicy, Policy
 
 Entries = tuple[tuple[Fraction | None, ...], ...]
 
 
 @dataclass(frozen=True)
-class MatrixPolicy(Policy):
+class MatrixPolicy(ListedPolicy):
     """`E[x, x'] = entries[x][x']`, exact rationals, None for infinity ([CA] Definition 1).
 
     Rows are "from", columns "to"; `E[x, x']` and `E[x', x]` are independent, and no entry has to be
@@ -125,25 +124,14 @@ class MatrixPolicy(Policy):
         pairs = self.size * (self.size - 1)
         return f"{self.unprotected_pairs} of {pairs} ordered pairs: those with an infinite entry"
 
-    @cached_property
-    def digest(self) -> str:
-        """SHA-256, in hex, of the entries as exact fractions in canonical JSON.
-
-        Fingerprints hash it: it does not depend on how the numbers were written.
-        """
-        return hashlib.sha256(self.content).hexdigest()
-
     def _times(self, factor: float | Fraction) -> Policy:
         exact = factor if isinstance(factor, Fraction) else budget(factor)
         rows = (tuple(e if e is None else e * exact for e in row) for row in self.entries)
         return MatrixPolicy(tuple(rows))
 
-    def tables(self) -> dict[str, Json]:
-        return text_table("policy", self.content)
-
     @property
     def content(self) -> bytes:
-        """The canonical JSON of which `digest` is the hash."""
+        """The entries as exact fractions in canonical JSON."""
         return canonical_json(self._rows)
 
     @property

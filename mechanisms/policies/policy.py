@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.arrays import Bools, Indices
-from ldpstream.mechanisms.base.canonical import Json, json_number
+from ldpstream.mechanisms.base.canonical import Json, json_number, text_table
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.exact.dyadic import budget
@@ -226,6 +226,23 @@ class Policy(ABC):
         return np.array([[math.inf if e is None else float(e) for e in row] for row in entries])
 
 
+class ListedPolicy(Policy):
+    """Policies whose budgets are given one by one, however the numbers were written."""
+
+    @property
+    @abstractmethod
+    def content(self) -> bytes:
+        """The exact budgets as canonical JSON, of which `digest` is the hash."""
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256, in hex, of the content: what fingerprints hash."""
+        return hashlib.sha256(self.content).hexdigest()
+
+    def tables(self) -> dict[str, Json]:
+        return text_table("policy", self.content)
+
+
 @dataclass(frozen=True)
 class BinaryPolicy(Policy):
     """Two values: `E[0, 1] = first` and `E[1, 0] = second`, either of which may be infinite."""
@@ -267,14 +284,33 @@ class BinaryPolicy(Policy):
 
 
 @dataclass(frozen=True)
-class HighLowPolicy(Policy):
+class UniformPolicy(Policy):
+    """Policies whose finite budgets are all `epsilon`."""
+
+    epsilon: float
+
+    @abstractmethod
+    def protects(self, values: Indices, partners: Indices) -> Bools:
+        """Return which pairs have a budget, bool of the indices' shape."""
+
+    def least_budgets(self) -> Iterator[Fraction]:
+        yield budget(self.epsilon)
+
+    def largest_loss(self) -> Fraction:
+        return budget(self.epsilon)
+
+    def _times(self, factor: float | Fraction) -> Policy:
+        return replace(self, epsilon=self.epsilon * float(factor))
+
+
+@dataclass(frozen=True)
+class HighLowPolicy(UniformPolicy):
     """`E[x, x'] = epsilon` for sensitive x and every x', infinity for other x ([CA] Definition 3).
 
     A report never reveals a sensitive value, but it may reveal one that is not sensitive. If all
     values are sensitive, this is classical LDP.
     """
 
-    epsilon: float
     values: int
     sensitive: frozenset[int]
 
@@ -304,17 +340,10 @@ class HighLowPolicy(Policy):
         return hashlib.sha256(listed.tobytes()).hexdigest()
 
     def protects(self, values: Indices, partners: Indices) -> Bools:
-        """Return which pairs have a budget, bool of the indices' shape."""
         del partners
         mask = np.zeros(self.size, dtype=np.bool_)
         mask[list(self.sensitive)] = True
         return mask[values]
-
-    def least_budgets(self) -> Iterator[Fraction]:
-        yield budget(self.epsilon)
-
-    def largest_loss(self) -> Fraction:
-        return budget(self.epsilon)
 
     def reports_per_error(self) -> float | None:
         s = len(self.sensitive)
@@ -332,9 +361,6 @@ class HighLowPolicy(Policy):
         farthest = np.maximum(sensitive, np.array(shape) - 1 - sensitive).sum(axis=1)
         return budget(self.epsilon) / int(farthest.max())
 
-    def _times(self, factor: float | Fraction) -> Policy:
-        return replace(self, epsilon=self.epsilon * float(factor))
-
     def describe(self) -> dict[str, Json]:
         return {
             "kind": "high-low",
@@ -346,13 +372,12 @@ class HighLowPolicy(Policy):
 
 
 @dataclass(frozen=True)
-class BlockPolicy(Policy):
+class BlockPolicy(UniformPolicy):
     """`E[x, x'] = epsilon` within a block, infinity between blocks ([CA] Definition 4).
 
     One block is classical LDP.
     """
 
-    epsilon: float
     blocks: Blocks
 
     @property
@@ -380,15 +405,8 @@ class BlockPolicy(Policy):
         return "values in different blocks: a report reveals the block"
 
     def protects(self, values: Indices, partners: Indices) -> Bools:
-        """Return which pairs have a budget, bool of the indices' shape."""
         of = self.blocks.of_value
         return np.equal(of[values], of[partners])
-
-    def least_budgets(self) -> Iterator[Fraction]:
-        yield budget(self.epsilon)
-
-    def largest_loss(self) -> Fraction:
-        return budget(self.epsilon)
 
     def reports_per_error(self) -> float | None:
         if self.epsilon > 1.0:
@@ -401,9 +419,6 @@ class BlockPolicy(Policy):
 
     def l1_budget(self, shape: Sequence[int]) -> Fraction:
         return budget(self.epsilon) / widest_block(self.blocks, shape)
-
-    def _times(self, factor: float | Fraction) -> Policy:
-        return replace(self, epsilon=self.epsilon * float(factor))
 
     def tables(self) -> dict[str, Json]:
         return self.blocks.tables()

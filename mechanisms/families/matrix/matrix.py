@@ -186,7 +186,6 @@ class Matrix(Mechanism):
         return self.target.tables() | strategy_tables(self.strategy)
 
     def channel(self) -> Channel:
-        """Return the realised channel in exact rationals, outputs as in `possible_reports`."""
         return channel_of_rows(self.rows, self._realised.group, self._groups)
 
     def possible_reports(self) -> Reports:
