@@ -13,16 +13,15 @@ The draw is Floyd's (Bentley and Floyd 1987) on words of HMAC-SHA-256 under the 
 specifies the bytes, and tests/vectors/spread.json holds examples.
 """
 
-import hmac
 from collections.abc import Callable, Mapping
-from itertools import count
 from typing import Final, Literal
+
+from ldpstream.mechanisms.base.words import below, keyed_words
 
 Spread = Literal["fresh", "rolling"]
 
 MAX_SPREAD_WINDOWS: Final = 1_000_000
 """Most windows of a period over which a budget is spread."""
-_WORD_BYTES: Final = 8
 
 
 def drawn_windows(
@@ -40,15 +39,8 @@ def drawn_windows(
         if start_ms is None
         else b"spread" + fingerprint + start_ms.to_bytes(8, "little", signed=True)
     )
-    numbers = count()
-
-    def word() -> int:
-        number = next(numbers).to_bytes(8, "little")
-        return int.from_bytes(
-            hmac.digest(secret, message + number, "sha256")[:_WORD_BYTES], "little"
-        )
-
-    return draw_subset(lambda bound: _below(word, bound), windows=windows, reports=reports)
+    words = keyed_words(secret, message)
+    return draw_subset(lambda bound: below(words, bound), windows=windows, reports=reports)
 
 
 def draw_subset(below: Callable[[int], int], *, windows: int, reports: int) -> frozenset[int]:
@@ -61,14 +53,6 @@ def draw_subset(below: Callable[[int], int], *, windows: int, reports: int) -> f
         number = below(last + 1)
         chosen.add(last if number in chosen else number)
     return frozenset(chosen)
-
-
-def _below(word: Callable[[], int], bound: int) -> int:
-    """Return a uniform number below a bound, by rejection on the lowest bits of words."""
-    mask = (1 << (bound - 1).bit_length()) - 1
-    while (number := word() & mask) >= bound:
-        pass
-    return number
 
 
 def shared_out(

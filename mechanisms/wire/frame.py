@@ -241,17 +241,26 @@ def frame_runs(data: bytes, *, report_bytes: int) -> tuple[Sequence[int], Sequen
     Raises:
         FrameError: "undecodable", if the length is not that of the declared reports.
     """
+    start = _reports_start(data)
+    times_ms, counts = zip(*_RUN_FIELDS.iter_unpack(data[HEAD_BYTES:start]), strict=True)
+    _check_length(data, start, all(counts), sum(counts) * report_bytes)
+    return times_ms, counts, start
+
+
+def _reports_start(data: bytes) -> int:
     runs = int.from_bytes(data[2:4], "little")
     start = HEAD_BYTES + runs * RUN_BYTES
     if len(data) < start:
         raise FrameError("undecodable", f"{len(data)} bytes, shorter than its {runs} runs")
-    times_ms, counts = zip(*_RUN_FIELDS.iter_unpack(data[HEAD_BYTES:start]), strict=True)
-    if not all(counts):
+    return start
+
+
+def _check_length(data: bytes, start: int, all_count: bool, reports_bytes: int) -> None:
+    if not all_count:
         raise FrameError("undecodable", "a run of no reports")
-    size = start + sum(counts) * report_bytes
-    if len(data) != size:
-        raise FrameError("undecodable", f"{len(data)} bytes, not the {size} that it declares")
-    return times_ms, counts, start
+    if len(data) != start + reports_bytes:
+        what = f"{len(data)} bytes, not the {start + reports_bytes} that it declares"
+        raise FrameError("undecodable", what)
 
 
 def decode_frame(data: bytes, *, fingerprint: bytes, report_bytes: int) -> Frame:
@@ -265,18 +274,10 @@ def decode_frame(data: bytes, *, fingerprint: bytes, report_bytes: int) -> Frame
     sender = frame_fingerprint(data)
     if sender != fingerprint:
         raise FrameError("fingerprint", f"{sender.hex()}, not {fingerprint.hex()}")
-    runs = int.from_bytes(data[2:4], "little")
-    start = _HEAD.size + runs * _RUN.itemsize
-    if len(data) < start:
-        raise FrameError("undecodable", f"{len(data)} bytes, shorter than its {runs} runs")
-    table = np.frombuffer(data, dtype=_RUN, count=runs, offset=_HEAD.size)
+    start = _reports_start(data)
+    table = np.frombuffer(data[HEAD_BYTES:start], dtype=_RUN)
     counts = table["count"].astype(np.int64)
-    if not counts.all():
-        raise FrameError("undecodable", "a run of no reports")
     n = int(counts.sum())
-    if len(data) != start + n * report_bytes:
-        raise FrameError(
-            "undecodable", f"{len(data)} bytes, not the {start + n * report_bytes} that it declares"
-        )
+    _check_length(data, start, bool(counts.all()), n * report_bytes)
     payload = np.frombuffer(data, dtype=np.uint8, offset=start).reshape(n, report_bytes)
     return Frame(times_ms=table["time_ms"].astype(np.int64), counts=counts, payload=payload)

@@ -8,7 +8,6 @@ would bound nothing: a, b, a, b, ... against c, c, c, c, ... tells of every chan
 specifies the bytes.
 """
 
-import hmac
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.checks import check_keys, describe, is_whole
 from ldpstream.mechanisms.base.errors import SpecError, within
+from ldpstream.mechanisms.base.words import below, keyed_words
 from ldpstream.mechanisms.channels.permanent_draw import MOST_COUNTED, most_periods, split_windows
 from ldpstream.mechanisms.exact.dyadic import log_bounds
 from ldpstream.mechanisms.exact.entropy import Entropy
@@ -30,7 +30,6 @@ from ldpstream.mechanisms.interface.mechanism import Mechanism
 
 MAX_HELD_WINDOWS: Final = 1_000_000
 """Most windows of an epoch."""
-_WORD_BYTES: Final = 8
 _ROUNDING: Final = 2.0**-50
 _KEYS: Final = frozenset({"windows", "epsilon"})
 _UNHELD: Final = {
@@ -154,19 +153,12 @@ def _ratio(chain: Chain, reports: int) -> Fraction:
 def epoch_offset(secret: bytes, fingerprint: bytes, windows: int) -> int:
     """Return by how many windows a device's epochs begin before multiples of their length.
 
-    It is uniform in `0..windows-1`, by rejection on the lowest bits of words.
+    It is uniform in `0..windows-1`.
 
     >>> epoch_offset(bytes(32), bytes(8), 24)
     23
     """
-    mask, number = (1 << (windows - 1).bit_length()) - 1, 0
-    while True:
-        message = b"hold" + fingerprint + number.to_bytes(_WORD_BYTES, "little")
-        word = hmac.digest(secret, message, "sha256")[:_WORD_BYTES]
-        offset = int.from_bytes(word, "little") & mask
-        if offset < windows:
-            return offset
-        number += 1
+    return below(keyed_words(secret, b"hold" + fingerprint), windows)
 
 
 def read_hold(raw: object, path: str, mechanism: Mechanism) -> Hold | None:
