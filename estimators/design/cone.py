@@ -10,7 +10,7 @@ at most one between.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -74,6 +74,23 @@ def scaled(columns: Floats, prior: Floats) -> Floats:
     return out
 
 
+def largest_ratio(directions: Floats, prior: Floats, best: Callable[[Floats], Floats]) -> Floats:
+    """Return the columns with the largest `c.v`, `p.v = 1`, by Dinkelbach's method.
+
+    `max c.v / p.v` is the t at which `max (c - t p).v`, over columns of the scale with which `best`
+    returns those for directions, is 0.
+    """
+    t = directions.sum(axis=1)
+    columns = np.ones_like(directions)
+    for _ in range(_MOST_ROUNDS):
+        columns = best(directions - t[:, None] * prior)
+        reached = (directions * columns).sum(axis=1) / (columns @ prior)
+        if (reached <= t + _ROUNDING * np.abs(t)).all():
+            break
+        t = np.maximum(t, reached)
+    return scaled(columns, prior)
+
+
 def gains(columns: Floats, form: Floats, multipliers: Floats) -> Floats:
     """Return `v^T M v - lambda.v` of columns with `p.v = 1`, float64 `(n,)`."""
     out: Floats = np.einsum("ij,ij->i", columns @ form, columns) - columns @ multipliers
@@ -130,19 +147,7 @@ class LipCone(Cone):
         return bool((column >= low * mean).all() and (column <= high * mean).all())
 
     def best(self, directions: Floats, prior: Floats) -> Floats:
-        """Return the columns with the largest `c.v`, `p.v = 1`, by Dinkelbach's method.
-
-        `max c.v / p.v` is the t at which `max (c - t p).v`, over columns with `pi.v = 1`, is 0.
-        """
-        t = directions.sum(axis=1)
-        columns = np.ones_like(directions)
-        for _ in range(_MOST_ROUNDS):
-            columns = self._fill((directions - t[:, None] * prior) / self.prior)
-            reached = (directions * columns).sum(axis=1) / (columns @ prior)
-            if (reached <= t + _ROUNDING * np.abs(t)).all():
-                break
-            t = np.maximum(t, reached)
-        return scaled(columns, prior)
+        return largest_ratio(directions, prior, lambda worth: self._fill(worth / self.prior))
 
     def improve(self, columns: Floats, prior: Floats, form: Floats, multipliers: Floats) -> Floats:
         """Return columns improved by a few exchanges: one value falls, another rises."""

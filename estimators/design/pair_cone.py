@@ -69,7 +69,7 @@ class PairCone(Cone):
         return bool((column >= 0.0).all() and (column[self.pairs.value] <= limits).all())
 
     def best(self, directions: Floats, prior: Floats) -> Floats:
-        """Return the column with the largest `c.v` for each direction, by a linear program each."""
+        """Return the columns with the largest `c.v`, by a linear program each."""
         out = np.empty_like(directions)
         for place, direction in enumerate(directions):
             solution = linprog(

@@ -19,7 +19,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from ldpstream.estimators.design.cone import gains, hyperplanes, scaled
+from ldpstream.estimators.design.cone import gains, hyperplanes, largest_ratio, scaled
 from ldpstream.estimators.design.pair_cone import PairCone, essential_pairs
 from ldpstream.mechanisms.base.arrays import Bools, Floats, Integers
 
@@ -103,19 +103,7 @@ class TreeCone(PairCone):
         return under[self.free]
 
     def best(self, directions: Floats, prior: Floats) -> Floats:
-        """Return the columns with the largest `c.v` for each direction, by Dinkelbach's method.
-
-        `max c.v / p.v` is the t at which `max (c - t p).v`, over columns of any scale, is 0.
-        """
-        t = directions.sum(axis=1)
-        columns = np.ones_like(directions)
-        for _ in range(_MOST_ROUNDS):
-            columns = self._columns(self._greedy(directions - t[:, None] * prior))
-            reached = (directions * columns).sum(axis=1) / (columns @ prior)
-            if (reached <= t + _ROUNDING * np.abs(t)).all():
-                break
-            t = np.maximum(t, reached)
-        columns = scaled(columns, prior)
+        columns = largest_ratio(directions, prior, lambda worth: self._columns(self._greedy(worth)))
         if self.units.size:
             alone = directions[:, self.units] / prior[self.units]
             better = alone.max(axis=1) > (directions * columns).sum(axis=1)

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from ldpstream.estimators.bounds.options import Suspicion
 from ldpstream.estimators.estimate import check_counts
-from ldpstream.estimators.lip.mmse import report_probabilities
 from ldpstream.mechanisms.base.arrays import Floats, Integers
 from ldpstream.mechanisms.families.lip.lip import Lip
 from ldpstream.mechanisms.interface.mechanism import Statistic
@@ -95,7 +94,7 @@ def calibrate(mechanism: Lip, statistic: Statistic, n: int) -> CalibrationTest:
     counts = statistic.reshape(-1, 2)
     level = np.flatnonzero(counts.sum(axis=1))
     reports, ones = counts[level].sum(axis=1), counts[level, 1]
-    likely = report_probabilities(mechanism)[level]
+    likely = mechanism.decoder.channel[level]
     place = level // len(mechanism.epsilons)
     edges, middles = np.array(mechanism.prior.edges), np.array(mechanism.prior.representatives)
     least, middle, largest = (

@@ -16,7 +16,6 @@ from ldpstream.estimators.bounds.options import SHARPEST, CredibleMethod
 from ldpstream.estimators.bounds.two_valued import quantile
 from ldpstream.estimators.estimate import check_counts
 from ldpstream.mechanisms.base.arrays import Floats
-from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.lip.lip import Lip
 from ldpstream.mechanisms.interface.mechanism import Statistic
 
@@ -41,22 +40,12 @@ class SharePosterior:
     method: CredibleMethod
 
 
-def report_probabilities(mechanism: Lip) -> Floats:
-    """Return `P(y | x)` of every level, value and report, all above 0: float64 `(levels, 2, 2)`.
-
-    Computed from integers, since 1 minus the other probability may round to 0 at large epsilon.
-    """
-    return np.array(
-        [[[(WORD - t) / WORD, t / WORD] for t in pair] for pair in mechanism.thresholds]
-    )
-
-
 def posteriors(mechanism: Lip, priors: Floats) -> Floats:
     """Return `P(X = 1 | y)` of every report: priors float64 `(levels,)` -> `(levels, 2)`.
 
     `levels` counts pairs of a prior's level and a budget.
     """
-    likely = report_probabilities(mechanism)
+    likely = mechanism.decoder.channel
     with_zero, with_one = (1.0 - priors)[:, None] * likely[:, 0], priors[:, None] * likely[:, 1]
     return np.asarray(with_one / (with_one + with_zero))
 

@@ -28,7 +28,7 @@ from ldpstream.estimators.queries import (
     prepare_queries,
 )
 from ldpstream.mechanisms.base.arrays import Bools, Floats, Integers
-from ldpstream.mechanisms.interface.decoder import LinearDecoder, PrefixDecoder, PrefixNoise
+from ldpstream.mechanisms.interface.decoder import LinearDecoder, PrefixNoise
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
 from ldpstream.mechanisms.interface.symbols import remove_rounding
 
@@ -373,11 +373,10 @@ class Prefixes:
         if isinstance(queries, SetDecoder):
             return cls(mechanism, ranks, CountPrefixes.of(queries, ranks))
         assert isinstance(queries, LinearQueries)
-        decoder = queries.decoder
-        known = decoder.prefix_noise(ranks) if isinstance(decoder, PrefixDecoder) else None
+        known = queries.decoder.prefix_noise(ranks)
         if known is None:
             return cls(mechanism, ranks, SetPrefixes(queries, ranks))
-        return cls(mechanism, ranks, SummedPrefixes(decoder, ranks, known))
+        return cls(mechanism, ranks, SummedPrefixes(queries.decoder, ranks, known))
 
     @property
     def spread(self) -> Floats:

@@ -116,20 +116,15 @@ class Interval(Domain):
         return self._bins(self.parse(rows))
 
     def _bins(self, columns: list[Numbers]) -> Indices:
-        first, *rest = (
-            np.minimum(axis.floors(column), axis.steps - 1)
-            for axis, column in zip(self.axes, columns, strict=True)
-        )
-        for extent, column in zip(self.bins[1:], rest, strict=True):
-            first = first * extent + column
-        return first
+        pairs = zip(self.axes, columns, strict=True)
+        bins = [np.minimum(axis.floors(column), axis.steps - 1) for axis, column in pairs]
+        return _joined(bins, self.bins)
 
     def label(self, index: int) -> Json:
         """Return the bin `[low, high]` of an index, or a list of bins in D > 1 dimensions."""
         return self.labels(np.array([index]))[0]
 
     def labels(self, indices: Indices) -> list[Json]:
-        """Return the bins of indices, int64 `(n,)`."""
         axes = zip(self.axes, np.unravel_index(indices, self.shape), strict=True)
         bins = np.stack(
             [[axis.edges_at(places), axis.edges_at(places + 1)] for axis, places in axes]
@@ -226,7 +221,6 @@ class RoundedInterval(Domain):
         return self.labels(np.array([index]))[0]
 
     def labels(self, indices: Indices) -> list[Json]:
-        """Return the edges of indices, int64 `(n,)`."""
         axes = zip(self.axes, np.unravel_index(indices, self.shape), strict=True)
         edges = np.stack([axis.edges_at(places) for axis, places in axes], axis=1)
         listed: list[Json] = (edges[:, 0] if len(self.axes) == 1 else edges).tolist()
@@ -239,17 +233,20 @@ class RoundedInterval(Domain):
 
     def _nearest(self, columns: Sequence[Numbers]) -> Indices:
         pairs = zip(self.axes, columns, strict=True)
-        return self._join([axis.nearest(column) for axis, column in pairs])
+        return _joined([axis.nearest(column) for axis, column in pairs], self.shape)
 
     def _round(self, columns: Sequence[Numbers], entropy: Entropy) -> Indices:
         pairs = zip(self.axes, columns, strict=True)
-        return self._join([round_at_random(entropy, column, axis) for axis, column in pairs])
+        rounded = [round_at_random(entropy, column, axis) for axis, column in pairs]
+        return _joined(rounded, self.shape)
 
-    def _join(self, columns: Sequence[Indices]) -> Indices:
-        first, *rest = columns
-        for extent, column in zip(self.shape[1:], rest, strict=True):
-            first = first * extent + column
-        return first
+
+def _joined(columns: Sequence[Indices], shape: tuple[int, ...]) -> Indices:
+    """Return the row-major indices of coordinates, a column for each dimension."""
+    first, *rest = columns
+    for extent, column in zip(shape[1:], rest, strict=True):
+        first = first * extent + column
+    return first
 
 
 def round_at_random(entropy: Entropy, numbers: Numbers, axis: Axis) -> Indices:

@@ -58,8 +58,20 @@ class Chain(ABC):
         """Return the largest ratio of two values one step apart over m >= 1 reports of one draw."""
 
 
+class BlendChain(Chain):
+    """A chain with a blend for each kind of block, keyed by what distinguishes them."""
+
+    blends: Mapping[int, Blend]
+
+    def canonical(self) -> Sequence[Json]:
+        return [[key, str(blend.keep)] for key, blend in sorted(self.blends.items())]
+
+    def ratio(self, reports: int) -> Fraction:
+        return max(blend.ratio(reports) for blend in self.blends.values())
+
+
 @dataclass(frozen=True, eq=False)
-class BlockChain(Chain):
+class BlockChain(BlendChain):
     """A chain of symbols: each stays, or is replaced by a uniform one of its block.
 
     Block j owns the `orders[j]` reports from `starts[j]` on, int64 `(blocks,)` both. `blends` maps
@@ -94,13 +106,6 @@ class BlockChain(Chain):
     def keep(self, order: int) -> Fraction:
         """Return the probability that a report of a block with `order` reports stays."""
         return self.blends[order].keep if order > 1 else Fraction(1)
-
-    def canonical(self) -> Sequence[Json]:
-        return [[order, str(self.blends[order].keep)] for order in sorted(self.blends)]
-
-    def ratio(self, reports: int) -> Fraction:
-        """Return the largest ratio of two values of a block."""
-        return max(blend.ratio(reports) for blend in self.blends.values())
 
 
 @dataclass(frozen=True, eq=False)

@@ -148,6 +148,18 @@ class Decoder(ABC):
         return least, largest
 
 
+@dataclass(frozen=True)
+class PrefixNoise:
+    """What is known of the prefixes of an order, if their noise is the same for every value.
+
+    `noise` of each prefix, and the extremes `least` and `largest` of its `h`: float64 `(m,)` each.
+    """
+
+    noise: Floats
+    least: Floats
+    largest: Floats
+
+
 class LinearDecoder(Decoder):
     """Decoders that are linear functions of a statistic of sums."""
 
@@ -178,28 +190,13 @@ class LinearDecoder(Decoder):
         """Return `deviation` of every single value, float64 `(k,)`; None for the default."""
         return None
 
-
-@dataclass(frozen=True)
-class PrefixNoise:
-    """What is known of the prefixes of an order, if their noise is the same for every value.
-
-    `noise` of each prefix, and the extremes `least` and `largest` of its `h`: float64 `(m,)` each.
-    """
-
-    noise: Floats
-    least: Floats
-    largest: Floats
-
-
-class PrefixDecoder(LinearDecoder):
-    """Linear decoders that know the noise of all prefixes of an order without a query for each."""
-
-    @abstractmethod
     def prefix_noise(self, positions: Integers) -> PrefixNoise | None:
         """Return what is known of the m prefixes `{x : positions[x] <= i}`.
 
-        None if nothing is known of them: they are then decoded like any other sets.
+        None, the default, if nothing is known of them: they are then decoded like any other sets.
         """
+        del positions
+        return None
 
 
 def parts(size: int) -> list[slice]:

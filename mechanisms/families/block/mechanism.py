@@ -125,6 +125,5 @@ class BlockSymbols(BlockMechanism, SymbolMechanism):
         return self.layout.outputs
 
     def channel(self) -> Channel:
-        """Return the realised channel in exact rationals."""
         refuse_large(self.size, int((self.layout.orders * self.blocks.sizes).sum()))
         return Channel(tuple(self.row(value) for value in range(self.size)), self.outputs)

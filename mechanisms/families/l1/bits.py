@@ -229,7 +229,6 @@ class L1Bits(StepMechanism):
         return rows
 
     def channel(self) -> Channel:
-        """Return the realised channel in exact rationals."""
         reports = self.possible_reports()
         if self.size * len(reports) > _MOST_CHANNEL_ENTRIES:
             raise ValueError(f"the channel of {self.size} values is too large to enumerate")

@@ -21,13 +21,13 @@ import numpy as np
 
 from ldpstream.mechanisms.base.arrays import Floats, Integers
 from ldpstream.mechanisms.exact.entropy import WORD
-from ldpstream.mechanisms.interface.decoder import Decoded, PrefixDecoder, PrefixNoise, Statistic
+from ldpstream.mechanisms.interface.decoder import Decoded, LinearDecoder, PrefixNoise, Statistic
 
 _Pair = tuple[Floats, Floats]
 """Least and largest values."""
 
 
-class L1BitsDecoder(PrefixDecoder):
+class L1BitsDecoder(LinearDecoder):
     """Decodes sums of products of signs that are kept with probability `threshold / 2^64`.
 
     `extents` are the sizes of the dimensions with two values or more; others add nothing.

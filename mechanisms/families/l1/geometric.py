@@ -82,7 +82,6 @@ class L1Geometric(StepMechanism, SymbolMechanism):
         return tuple(GeometricAxis(self.threshold, length) for length in self.extents)
 
     def channel(self) -> Channel:
-        """Return the realised channel in exact rationals."""
         refuse_large(self.size, self.size**2 * (1 + self.policy.diameter))
         tables = [_exact(self.threshold, length) for length in self.extents]
         rows = []

@@ -50,11 +50,6 @@ class GeometricAxis:
         return self.threshold / WORD
 
     @property
-    def beta(self) -> float:
-        """`1 - alpha` without loss of digits."""
-        return (WORD - self.threshold) / WORD
-
-    @property
     def _weights(self) -> _Factors:
         """The inverse's `w_y`, inside and at both ends."""
         stop = WORD - self.threshold  # 1 - alpha in floating point would lose its digits

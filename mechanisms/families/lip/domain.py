@@ -136,7 +136,6 @@ class PriorDomain(Domain):
         return {epsilon: place for place, epsilon in enumerate(self.epsilons)}
 
     def index(self, labels: Sequence[Any] | NDArray[Any]) -> Indices:
-        """Return the indices of n labels, int64 of shape `(n,)`."""
         if isinstance(labels, str):
             raise TypeError("expected a sequence of labels, got a single text")
         array = unmasked(labels)

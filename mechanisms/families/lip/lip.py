@@ -118,7 +118,6 @@ class Lip(SymbolMechanism):
         }
 
     def channel(self) -> Channel:
-        """Return the realised channel in exact rationals: two rows for each level."""
         rows = tuple(
             {2 * level: Fraction(WORD - t, WORD), 2 * level + 1: Fraction(t, WORD)}
             for level, pair in enumerate(self.thresholds)
@@ -207,7 +206,10 @@ class LipDecoder(CountDecoder):
                 for q, r in thresholds
             ]
         )
-        self._q = np.array([[[(WORD - t) / WORD, t / WORD] for t in (q, r)] for q, r in thresholds])
+        self.channel = np.array(
+            [[[(WORD - t) / WORD, t / WORD] for t in pair] for pair in thresholds]
+        )
+        """`P(y | x)` of every level, value and report, all above 0: float64 `(levels, 2, 2)`."""
         # h is affine in the report, so that its variance is a Bernoulli one over the squared gap.
         noise = np.array([[t * (WORD - t) / (r - q) ** 2 for t in (q, r)] for q, r in thresholds])
         self._quietest, self._noisiest = noise.min(axis=1), noise.max(axis=1)
@@ -231,13 +233,12 @@ class LipDecoder(CountDecoder):
         return least, largest
 
     def decode(self, weights: Floats) -> Floats:
-        """Return `h` with `Q h = weights`: float64 `(k,)` -> `(k,)`, as there are k outputs."""
         rows = np.asarray(weights, dtype=np.float64).reshape(-1, 2, 1)
         decoded: Floats = (self._h * rows).sum(axis=1).ravel()
         return decoded
 
     def expect(self, function: Floats) -> Floats:
-        return self._sum(self._q, function)
+        return self._sum(self.channel, function)
 
     def groups(self) -> Integers | None:
         """Return the level of each value, which reports disclose; None if there is one."""

@@ -72,7 +72,6 @@ class SampledDecoder(Decoder):
         return np.concatenate([decoder.noise(own) for decoder, own in pairs])
 
     def noise_extremes(self) -> tuple[Floats, Floats]:
-        """Return the least and the largest noise of a user of the same group."""
         low, high = zip(*(decoder.noise_extremes() for decoder in self._parts), strict=True)
         return np.concatenate(low), np.concatenate(high)
 
@@ -304,7 +303,6 @@ class Sampled(Mechanism):
         return sum(self.counts(statistic))
 
     def counts(self, statistic: Statistic) -> list[int]:
-        """Return the number of reports about each attribute."""
         pairs = zip(self.parts, self.slices, strict=True)
         return [mechanism.count(statistic[span]) for mechanism, span in pairs]
 

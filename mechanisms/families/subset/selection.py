@@ -38,7 +38,7 @@ from ldpstream.mechanisms.families.subset.subsets import (
     draw_subsets,
     stronger_subsets,
 )
-from ldpstream.mechanisms.interface.chain import Chain, blend_of, read_larger
+from ldpstream.mechanisms.interface.chain import BlendChain, blend_of, read_larger
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Reports, Statistic
 
 MAX_BLOCK = 8192
@@ -138,13 +138,11 @@ class SubsetSelection(BlockMechanism, SubsetReports):
 
     @cached_property
     def subsets(self) -> tuple[Subsets, ...]:
-        """The subsets of each different size of block, by ascending size."""
         sizes = np.unique(self.blocks.sizes).tolist()
         return tuple(best_subsets(budget(self.epsilon), size) for size in sizes)
 
     @cached_property
     def layout(self) -> SubsetLayout:
-        """The form of reports and statistics."""
         return SubsetLayout(self.blocks, self.subsets)
 
     def parameters(self) -> Mapping[str, Json]:
@@ -160,7 +158,6 @@ class SubsetSelection(BlockMechanism, SubsetReports):
         }
 
     def channel(self) -> Channel:
-        """Return the realised channel in exact rationals; outputs as in `possible_reports`."""
         refuse_large(self.size, self.entries)
         rows: list[dict[int, Fraction]] = [{} for _ in range(self.size)]
         output = 0
@@ -176,7 +173,6 @@ class SubsetSelection(BlockMechanism, SubsetReports):
 
     @property
     def entries(self) -> int:
-        """Number of probabilities of the channel, which may exceed the range of floats."""
         blocks = np.bincount(self.layout.kinds).tolist()
         subsets = zip(blocks, self.subsets, strict=True)
         return sum(count * s.size * comb(s.size, s.chosen) for count, s in subsets)
@@ -258,7 +254,7 @@ class PermanentSubsetSelection(SubsetSelection):
 
 
 @dataclass(frozen=True, eq=False)
-class SubsetChain(Chain):
+class SubsetChain(BlendChain):
     """The chain of `subset-selection`: a report stays, or becomes a uniform subset of its block.
 
     `subsets` are those of each different size of block, ascending, and `blends` belong to them, by
@@ -293,10 +289,3 @@ class SubsetChain(Chain):
             drawn = self.layout.write(blocks[here], masks)
             sent[here] = np.where(stays[:, None], reports[here], drawn)
         return sent
-
-    def canonical(self) -> Sequence[Json]:
-        return [[size, str(blend.keep)] for size, blend in sorted(self.blends.items())]
-
-    def ratio(self, reports: int) -> Fraction:
-        """Return the exact largest ratio of two values of a block over m >= 1 reports."""
-        return max(blend.ratio(reports) for blend in self.blends.values())

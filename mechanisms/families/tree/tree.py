@@ -187,7 +187,6 @@ class Tree(BlockSymbols):
 
     @classmethod
     def configure(cls, settings: Settings) -> Self:
-        """Build the mechanism from a collection's keys; without `blocks` all values are in one."""
         settings.only(cls.id, "epsilon", "workload", "blocks")
         epsilon, domain = settings.read_epsilon(), settings.domain
         if not domain.ordered:
