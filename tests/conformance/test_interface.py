@@ -2,18 +2,20 @@
 
 import dataclasses
 import json
+import os
 import pickle
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from ldpstream.mechanisms import MECHANISMS, ValueOutsideDomainError
+from ldpstream.mechanisms import MECHANISMS, CollectionSpec, SystemEntropy, ValueOutsideDomainError
 from ldpstream.mechanisms.base.canonical import canonical_json
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.interface.symbols import SymbolMechanism
 from tests.conformance.instances import INSTANCES, LISTED, SYMBOLS, certificate, is_listed
-from tests.seeded import SeededEntropy
+from tests.seeded import SYSTEM_WORDS, SeededEntropy
 
 EVERY = pytest.mark.parametrize("mechanism", INSTANCES.values(), ids=INSTANCES.keys())
 EVERY_LISTED = pytest.mark.parametrize("mechanism", LISTED.values(), ids=LISTED.keys())
@@ -168,3 +170,36 @@ def test_what_is_disclosed_is_stated(mechanism: Mechanism):
     assert all(isinstance(phrase, str) and phrase for phrase in phrases)
     assert bool(phrases) == (mechanism.policy.unprotected_pairs > 0)
     assert json.dumps(certificate(mechanism).to_json()["disclosed"]) == json.dumps(phrases)
+
+
+@pytest.fixture
+def urandom(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the system's generator return the words of a seed, in order."""
+    seeded = SeededEntropy(17)
+    monkeypatch.setattr(os, "urandom", lambda size: seeded.words(size // 8).tobytes())
+    monkeypatch.setattr(SystemEntropy, "words", SYSTEM_WORDS)
+
+
+@EVERY
+@pytest.mark.usefixtures("urandom")
+def test_every_draw_is_from_the_system(mechanism: Mechanism):
+    values = np.arange(20) % mechanism.size
+    found = mechanism.privatize(values)
+    assert np.array_equal(found, mechanism.privatize(values, entropy=SeededEntropy(17)))
+
+
+@pytest.mark.usefixtures("urandom")
+def test_the_systems_source_keeps_nothing_between_calls():
+    entropy = SystemEntropy()
+    entropy.words(4)
+    assert not vars(entropy)
+
+
+@pytest.mark.usefixtures("urandom")
+def test_random_rounding_draws_from_the_system_too(tmp_path: Path):
+    domain = {"interval": [0.0, 1.0], "bins": 4, "rounding": "random"}
+    table = {"mechanism": "l1-geometric", "epsilon": 1.0, "domain": domain}
+    spec = CollectionSpec.from_mapping("numbers", table, base=tmp_path)
+    numbers = np.linspace(0.0, 1.0, 40)
+    found = spec.privatize(numbers)
+    assert np.array_equal(found, spec.privatize(numbers, entropy=SeededEntropy(17)))
