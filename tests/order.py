@@ -44,7 +44,7 @@ FILES: Final = {
     "broker/trouble/test_fairness.py": 35,
     "broker/trouble/test_groups.py": 35,
     "broker/test_rolling.py": 35,
-    "broker/windows/test_idle.py": 35,
+    "broker/windows/test_windows.py": 55,
     "broker/windows/test_minimum.py": 30,
     "broker/pages/test_demo.py": 30,
     "broker/trouble/test_producers.py": 30,
