@@ -306,6 +306,15 @@ class Lab:
         process = forked.start(words, environment=variables, stderr=stderr)
         return Worker(process)
 
+    def refusal(self) -> list[str]:
+        """Return the lines with which a worker ends that cannot start."""
+        worker = self.start_worker()
+        try:
+            assert worker.wait() == 1
+            return worker.errors().splitlines()
+        finally:
+            worker.kill()
+
 
 @contextmanager
 def _ready(worker: Worker) -> Iterator[Worker]:
