@@ -1,9 +1,10 @@
-"""A state that a later release has written: a worker refuses it by name, and nothing is lost."""
+"""States that others wrote: of a later release, refused and kept, and of benchmarks, read."""
 
 import asyncio
 from pathlib import Path
 
 import pytest
+from benchmarks.state.lab import StateLab, fill
 
 from ldpstream.agents.state.encoding import encode_key, state_prefix
 from ldpstream.agents.state.records import HEAD, Key
@@ -12,6 +13,7 @@ from tests.broker.flow import Flow
 from tests.brokers import Broker
 from tests.lab import Lab
 from tests.pages import shown_alone
+from tests.processes import eventually
 
 pytestmark = [pytest.mark.broker, on_kafka]
 
@@ -51,3 +53,20 @@ async def values(lab: Lab) -> list[bytes]:
     """Return all values in the changelog, sorted; deletions have none."""
     records = await lab.records(lab.collection.topics.changelog)
     return sorted(record.value for record in records if record.value is not None)
+
+
+async def test_a_worker_reads_what_was_filled(running: Broker, tmp_path: Path) -> None:
+    window = 'grace = "1h", idle = "off", retention = "9000d"'
+    lab = StateLab(running, tmp_path, values=10, partitions=3, window=window)
+    await fill(lab, panes=5, flushes=1)
+    worker = lab.start_worker()
+    try:
+        worker.wait_ready()
+        path = "/api/collections/trips/status"
+        await eventually(lambda: worker.get(path)["counted"] == 3 * 5 * 10)
+        assert worker.metrics("ldpstream_lost_offsets_total") == 0
+        # Two of five windows are open in each partition; partition 0 has the others.
+        cells = [worker.metrics("ldpstream_state_cells", partition=str(p)) for p in range(3)]
+        assert cells[0] > cells[1] == cells[2] > 0
+    finally:
+        worker.kill()

@@ -14,7 +14,7 @@ from ldpstream.agents.edge.gateway_topics import SourceTopics
 from ldpstream.mechanisms.wire.frame import decode_frame, frame_fingerprint
 from tests.broker.asking import counted
 from tests.broker.conftest import on_one_broker
-from tests.broker.test_accept import foreign
+from tests.broker.test_rolling import foreign
 from tests.brokers import Broker
 from tests.lab import START_MS, Lab
 from tests.ledger import WINDOW_MS

@@ -1,5 +1,6 @@
 """What a page shows, for comparing with what the API answers."""
 
+from collections.abc import Callable
 from typing import Any
 
 from aiohttp import ClientSession
@@ -44,6 +45,18 @@ async def open_modules(page: Page, url: str) -> None:
 
     await page.route(f"{url}/js/**", module)
     await page.goto(url)
+
+
+async def change_answers(page: Page, path: str, change: Callable[[Any], None]) -> None:
+    """Give the page other answers than the worker's: `change` changes their content in place."""
+
+    async def changed(route: Route) -> None:
+        answer = await route.fetch()
+        content = await answer.json()
+        change(content)
+        await route.fulfill(response=answer, json=content)
+
+    await page.route(path, changed)
 
 
 async def drawn(page: Page, view: str) -> None:

@@ -17,11 +17,17 @@ from tests.stream.serving import (
 WINDOWS = 8
 NOW = "2026-11-21T10:08:10Z"
 """The time on the wall: a moment after the newest reports."""
+EACH: dict[str, Any] = {
+    "partitions": 1,
+    # Open windows are looked at, and of those of few reports nothing would be shown.
+    "minimum": 1,
+    "window": {"size": "1m", "retention": "1h"},
+}
 PLACES: dict[str, Any] = {
+    **EACH,
     "mechanism": "block-hadamard",
     "epsilon": 3.0,
     "domain": {"grid": [125, 350], "blocks": [25, 35]},
-    "partitions": 1,
     "window": {"size": "1m", "idle": "off", "retention": "1h"},
     "publish": {
         "every": "100ms",
@@ -33,8 +39,7 @@ AGES: dict[str, Any] = {
     "mechanism": "l1-geometric",
     "epsilon": 0.4,
     "domain": {"interval": [0.0, 100.0], "bins": 50},
-    "partitions": 1,
-    "window": {"size": "1m", "retention": "1h"},
+    **EACH,
     "publish": {
         "every": "100ms",
         "top": 10,
@@ -46,8 +51,7 @@ MODES: dict[str, Any] = {
     "mechanism": "randomized-response",
     "epsilon": 1.0,
     "domain": {"values": ["walk", "bike", "bus", "tram", "train", "car"]},
-    "partitions": 1,
-    "window": {"size": "1m", "retention": "1h"},
+    **EACH,
     "publish": {
         "every": "100ms",
         "top": 6,
@@ -62,13 +66,11 @@ SMOKERS: dict[str, Any] = {
     "epsilon": 1.0,
     "prior": {"levels": 8},
     "domain": {"values": ["no", "yes"]},
-    "partitions": 1,
-    "window": {"size": "1m", "retention": "1h"},
+    **EACH,
     "publish": {"every": "100ms", "top": 2},
 }
 WINDOW: dict[str, Any] = {
-    "partitions": 1,
-    "window": {"size": "1m", "retention": "1h"},
+    **EACH,
     "publish": {"every": "100ms", "top": 6, "quantiles": [0.5]},
 }
 HOURS: dict[str, Any] = {
@@ -100,11 +102,6 @@ TABLES = {
     "floors": FLOORS,
     "spots": SPOTS,
 }
-
-
-for _table in TABLES.values():
-    # Open windows are looked at, and of those of few reports nothing would be shown.
-    _table["minimum"] = 1
 
 
 Labels = list[Any]

@@ -1,7 +1,6 @@
 """What is chosen in the address, what names may be, and which lines and windows are shown."""
 
 import struct
-from collections.abc import AsyncIterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from playwright.async_api import Page, Route, expect
 
 from tests.browser.looking import (
     ask,
+    change_answers,
     drawn,
     drawn_windows,
     lines,
@@ -21,7 +21,7 @@ from tests.browser.looking import (
     rows,
     within,
 )
-from tests.stream.serving import MINUTE_MS, START_MS, Pipeline, serve, serve_collections
+from tests.stream.serving import MINUTE_MS, START_MS, Pipeline, serve_collections
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -70,13 +70,6 @@ async def pipeline() -> Pipeline:
     return served
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def url(pipeline: Pipeline) -> AsyncIterator[str]:
-    """Serve them."""
-    async with serve(pipeline) as started:
-        yield started
-
-
 async def test_names_are_shown_as_they_are_and_each_line_is_its_own(page: Page, url: str) -> None:
     await open_view(page, url, "named", "values", "&window=2026-11-21T10:01:00Z")
     assert {row[0] for row in await rows(page, "#value-rows")} == set(LABELS)
@@ -104,19 +97,17 @@ async def test_values_that_stand_out_are_bounded_all_together(page: Page, url: s
 
 
 async def test_a_young_window_does_not_hide_those_before_it(page: Page, url: str) -> None:
-    async def withhold_the_young(route: Route) -> None:
-        answer = await route.fetch()
-        document = await answer.json()
+    def withhold_the_young(document: dict[str, Any]) -> None:
         if document["n"] < 100:
             kept = ("collection", "fingerprint", "window", "n", "final")
-            document = {**{key: document[key] for key in kept}, "withheld": True}
-        await route.fulfill(response=answer, json=document)
+            for key in document.keys() - kept:
+                del document[key]
+            document["withheld"] = True
 
-    await page.route("**/named/estimate?*", withhold_the_young)
+    await change_answers(page, "**/named/estimate?*", withhold_the_young)
     await open_view(page, url, "named", "time")
     await expect(page.locator("#withheld")).to_be_visible()
     await expect(page.locator("#time-charts canvas")).to_have_count(2)
-    await page.unroute_all(behavior="wait")
 
 
 async def test_a_window_of_long_ago_can_be_shared_and_one_that_is_gone_is_told(

@@ -1,6 +1,5 @@
 """Integer labels are codes: the page shows every digit of them, also those that no double holds."""
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -8,7 +7,8 @@ import pytest_asyncio
 from playwright.async_api import Page
 
 from tests.browser.looking import open_modules, open_view, rows
-from tests.stream.serving import MINUTE_MS, START_MS, serve, serve_collections
+from tests.browser.showing import EACH
+from tests.stream.serving import MINUTE_MS, START_MS, Pipeline, serve_collections
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -17,21 +17,18 @@ SHOPS: dict[str, Any] = {
     "mechanism": "randomized-response",
     "epsilon": 3.0,
     "domain": {"values": CODES},
-    "partitions": 1,
-    "minimum": 1,
-    "window": {"size": "1m", "retention": "1h"},
+    **EACH,
     "publish": {"top": 5},
 }
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def url() -> AsyncIterator[str]:
+async def pipeline() -> Pipeline:
     pipeline = serve_collections({"shops": SHOPS})
     labels = [code for number, code in enumerate(CODES) for _ in range(200 * (number + 1))]
     pipeline.collections["shops"].report(0, labels, times_ms=[START_MS] * len(labels))
     pipeline.collections["shops"].close(START_MS + MINUTE_MS)
-    async with serve(pipeline) as started:
-        yield started
+    return pipeline
 
 
 async def test_codes_have_all_their_digits(page: Page, url: str) -> None:

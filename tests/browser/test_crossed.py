@@ -1,6 +1,5 @@
 """The two-way table of a pair of attributes: the API's numbers, keys, both themes, a phone."""
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import numpy as np
@@ -9,8 +8,9 @@ import pytest_asyncio
 from playwright.async_api import Page, expect
 
 from tests.browser.looking import ask, drawn, numbers
+from tests.browser.showing import EACH
 from tests.browser.test_accessible import violations
-from tests.stream.serving import MINUTE_MS, START_MS, serve, serve_collections
+from tests.stream.serving import MINUTE_MS, START_MS, Pipeline, serve_collections
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -22,25 +22,22 @@ HABITS: dict[str, Any] = {
         "attributes": {"home": {"values": HOMES}, "floor": {"size": FLOORS}},
         "pairs": [["home", "floor"]],
     },
-    "partitions": 1,
-    "minimum": 1,
-    "window": {"size": "1m", "retention": "1h"},
+    **EACH,
 }
 N = 6_000
 PATH = "#collection=habits&attribute=home:floor&view=crossed"
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def url() -> AsyncIterator[str]:
-    """Serve a final window: half of all rent on floor 2, the others live anywhere."""
+async def pipeline() -> Pipeline:
+    """Give a final window: half of all rent on floor 2, the others live anywhere."""
     rng, pipeline = np.random.default_rng(7), serve_collections({"habits": HABITS})
     home, floor = rng.integers(3, size=N), rng.integers(FLOORS, size=N)
     home[: N // 2], floor[: N // 2] = 1, 2
     records = [{"home": HOMES[h], "floor": int(f)} for h, f in zip(home, floor, strict=True)]
     pipeline.collections["habits"].report(0, records, times_ms=[START_MS] * N)
     pipeline.collections["habits"].close(START_MS + MINUTE_MS)
-    async with serve(pipeline) as started:
-        yield started
+    return pipeline
 
 
 async def open_table(page: Page, url: str) -> None:

@@ -25,6 +25,7 @@ from ldpstream.mechanisms.base.times import parse_time
 from tests.browser.conftest import PATIENCE_MS
 from tests.browser.looking import ask, open_view, rows
 from tests.browser.showing import MODES, NOW, modes
+from tests.browser.test_numbers import NOTE_COPIED, copied
 from tests.stream.serving import (
     CITY,
     MINUTE_MS,
@@ -179,13 +180,9 @@ async def test_a_report_card_says_what_it_shows_of_when_and_how_sure(
 async def test_the_copied_sql_answers_from_finals_in_duckdb(
     page: Page, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await page.add_init_script(
-        "if (navigator.clipboard)"
-        "  navigator.clipboard.writeText = async text => { window.copiedText = text; }"
-    )
+    await page.add_init_script(NOTE_COPIED)
     await open_view(page, url, "modes", "values", f"&window={TIME}")
-    await page.click("#copy-sql")
-    sql = await page.evaluate("copiedText")
+    sql = await copied(page, "sql")
     documents = [
         EstimateDocument.model_validate(await ask(url, f"modes/estimate?start={start}&end={end}"))
         for start, end in ((TIME, "2026-11-21T10:06:00Z"), ("2026-11-21T10:04:00Z", TIME))

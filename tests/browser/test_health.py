@@ -1,7 +1,5 @@
 """The health of a collection: which partition holds windows open, and what is rejected."""
 
-from collections.abc import AsyncIterator
-
 import pytest
 import pytest_asyncio
 from playwright.async_api import Page, expect
@@ -13,7 +11,6 @@ from tests.stream.serving import (
     START_MS,
     Pipeline,
     foreign_frame,
-    serve,
     serve_collections,
     stopped_clock,
     visits,
@@ -31,13 +28,6 @@ async def pipeline() -> Pipeline:
         served.collections["city"].report(partition, visits(minute, 200), times_ms=times)
     served.collections["city"].deliver(1, foreign_frame())
     return served
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def url(pipeline: Pipeline) -> AsyncIterator[str]:
-    """Serve it."""
-    async with serve(pipeline) as started:
-        yield started
 
 
 async def test_what_holds_windows_open_what_releases_them_and_what_is_rejected(

@@ -27,7 +27,7 @@ from playwright.async_api import Page, expect
 from ldpstream.mechanisms.base.times import format_time, parse_time
 from tests.browser.looking import ask, rows
 from tests.browser.test_keyboard import FOCUSED, tab_to
-from tests.stream.serving import Pipeline, serve, serve_collections, stopped_clock
+from tests.stream.serving import Pipeline, serve_collections, stopped_clock
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -74,8 +74,9 @@ GROWN = (2, 9)
 """The districts with more visits on the last day."""
 
 
-def show_week() -> Pipeline:
-    """Return the week; a partition of `doors` has been silent for a day, and `wards` are few."""
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def pipeline() -> Pipeline:
+    """Give the week; a partition of `doors` has been silent for a day, and `wards` are few."""
     served = serve_collections(TABLES)
     served.clock = stopped_clock(NOW)
     modes, visits, doors, wards = served.collections.values()
@@ -103,13 +104,6 @@ def show_week() -> Pipeline:
         while (one.replicas[0].head or one).final < one.context.window.pane(until_ms):
             one.close(until_ms)
     return served
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def url() -> AsyncIterator[str]:
-    """Serve the week."""
-    async with serve(show_week()) as started:
-        yield started
 
 
 _COUNT: Final = """() => {

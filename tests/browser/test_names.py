@@ -1,7 +1,6 @@
 """Names and sizes that nobody expects: markup, marks of direction, 10,000 values, one report."""
 
 import re
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -10,7 +9,7 @@ from playwright.async_api import Browser, Page, expect
 
 from tests.browser.looking import open_modules, open_view, rows
 from tests.browser.test_habits import speaking
-from tests.stream.serving import MINUTE_MS, START_MS, serve, serve_collections, stopped_clock
+from tests.stream.serving import MINUTE_MS, START_MS, Pipeline, serve_collections, stopped_clock
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -45,8 +44,8 @@ TABLES: dict[str, dict[str, Any]] = {
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def url() -> AsyncIterator[str]:
-    """Serve them: two windows are final, of one report each in `one`, and none in `empty`."""
+async def pipeline() -> Pipeline:
+    """Give them: two windows are final, of one report each in `one`, and none in `empty`."""
     served = serve_collections(TABLES)
     served.clock = stopped_clock("2026-11-21T10:03:00Z")
     labels = {"named": [BUS] * 700 + VALUES * 50, "many": ["shop 7"] * 2_000, "one": ["a"]}
@@ -55,8 +54,7 @@ async def url() -> AsyncIterator[str]:
             times = [START_MS + minute * MINUTE_MS] * len(some)
             served.collections[name].report(0, some, times_ms=times, seed=minute)
         served.collections[name].close(START_MS + 2 * MINUTE_MS)
-    async with serve(served) as started:
-        yield started
+    return served
 
 
 async def test_names_are_texts_and_turn_no_number_around(page: Page, url: str) -> None:

@@ -2,16 +2,18 @@
 
 import json
 import shlex
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 from aiohttp import ClientSession
-from playwright.async_api import Page, Route, expect
+from playwright.async_api import Page, expect
 
 from ldpstream.agents.document.model import EstimateDocument
 from tests.browser.looking import (
     ask,
+    change_answers,
     drawn,
     drawn_windows,
     lines,
@@ -29,7 +31,7 @@ SPAN = {"start": FINAL, "end": "2026-11-21T10:01:00Z"}
 ALL = {"simultaneous": "true"}
 TOGETHER = {"method": "anytime", **ALL}
 """As values of an open window are asked for."""
-_NOTE_COPIED = (
+NOTE_COPIED = (
     "if (navigator.clipboard)"
     "  navigator.clipboard.writeText = async text => { window.copiedText = text; }"
 )
@@ -110,14 +112,12 @@ async def test_priors_are_told_with_their_test(page: Page, url: str) -> None:
     assert "agree with the priors" in await page.locator("#calibration").inner_text()
     assert document["calibration"]["wrong"] is False
 
-    async def contradict(route: Route) -> None:
-        told = await (await route.fetch()).json()
+    def contradict(told: dict[str, Any]) -> None:
         told["mmse"] |= dict.fromkeys(("share", "count", "se", "low", "high"))
         told["mmse"]["withheld"] = "the reports contradict the priors, which are too low"
         told["calibration"] |= {"wrong": True, "suspicion": "too low", "p_value": 1e-5}
-        await route.fulfill(json=told)
 
-    await page.route("**/smokers/estimate?*", contradict)
+    await change_answers(page, "**/smokers/estimate?*", contradict)
     await page.reload()
     await expect(page.locator("#calibration")).to_contain_text(
         "The priors are too low (p < 0.0001, below 0.001): 0 of 4 levels"
@@ -245,15 +245,12 @@ async def test_who_sees_what_follows_from_the_policy(page: Page, url: str) -> No
     token = "a token: which reports of one window are one device's"
     epoch = "which reports of an epoch of 4 windows may be one device's: they are the same one"
 
-    async def others(route: Route) -> None:
-        answer = await route.fetch()
-        body = await answer.json()
+    def others(body: dict[str, Any]) -> None:
         (one,) = (one for one in body["collections"] if one["name"] == "places")
         one |= {"minimum": 1000, "minimum_block": 50}
         one["privacy"]["disclosed"] = [block, token, epoch]
-        await route.fulfill(response=answer, json=body)
 
-    await page.route("**/api/collections", others)
+    await change_answers(page, "**/api/collections", others)
     await open_view(page, url, "places", "privacy")
     shown = await rows(page, "#seen-rows")
     assert [row[-1] for row in shown[:-1]] == [
@@ -262,7 +259,6 @@ async def test_who_sees_what_follows_from_the_policy(page: Page, url: str) -> No
         "no",
         "only sums over them",
     ]
-    await page.unroute_all(behavior="wait")
 
 
 async def test_what_is_chosen_is_in_the_address_and_survives_a_reload(page: Page, url: str) -> None:
@@ -304,7 +300,7 @@ async def copied(page: Page, command: str) -> str:
 async def test_copied_python_asks_for_the_numbers_that_curl_and_the_page_ask_for(
     page: Page, url: str, collection: str, view: str
 ) -> None:
-    await page.add_init_script(_NOTE_COPIED)
+    await page.add_init_script(NOTE_COPIED)
     await open_view(page, url, collection, view, "&top=10&method=anytime&window=")
     address = shlex.split(await copied(page, "curl"))[-1]
     async with ClientSession() as session, session.get(address) as answer:
@@ -320,7 +316,7 @@ async def test_copied_python_asks_for_the_numbers_that_curl_and_the_page_ask_for
 async def test_values_are_searched_sorted_followed_and_asked_for_elsewhere(
     page: Page, url: str
 ) -> None:
-    await page.add_init_script(_NOTE_COPIED)
+    await page.add_init_script(NOTE_COPIED)
     await open_view(page, url, "modes", "values", "&window=")
     names = page.locator("#value-rows tbody th")
     await page.keyboard.press("/")
@@ -341,3 +337,66 @@ async def test_values_are_searched_sorted_followed_and_asked_for_elsewhere(
     await names.filter(has_text="tram").locator("a").click()
     await drawn(page, "time")
     assert await lines(page) == ["tram"]
+
+
+QUANTILES = [0.1, 0.5, 0.9]
+COMPARABLE = "&window=2026-11-21T10:05:00Z"
+_RECORD = """
+window.labels = new Map();
+window.dashes = [];
+const pen = CanvasRenderingContext2D.prototype;
+const {fillText, stroke} = pen;
+pen.fillText = function (text, x, y) {
+  if (text.includes("% up to ") && this.canvas.closest("#cdf-chart")) labels.set(text, y);
+  return fillText.apply(this, arguments);
+};
+pen.stroke = function () {
+  if (String(this.getLineDash()) === "5,4") dashes.push(this.strokeStyle);
+  return stroke.apply(this, arguments);
+};
+"""
+
+
+async def labels(page: Page) -> list[float]:
+    """Return the heights of the labels of quantiles in the chart."""
+    found: list[float] = await page.evaluate("() => [...labels.values()]")
+    return sorted(found)
+
+
+async def test_quantiles_are_labelled_apart_and_not_on_a_phone(page: Page, url: str) -> None:
+    await page.add_init_script(_RECORD)
+    await open_view(page, url, "ages", "cumulative", COMPARABLE)
+    heights = await labels(page)
+    assert len(heights) == len(QUANTILES)
+    assert all(high - low > 12 for low, high in pairwise(heights))
+    await page.set_viewport_size({"width": 390, "height": 800})
+    await open_view(page, url, "ages", "cumulative", COMPARABLE)
+    assert await labels(page) == []
+
+
+async def test_a_compared_window_is_dashed_and_changes_are_the_workers(
+    page: Page, url: str
+) -> None:
+    await page.emulate_media(color_scheme="light")
+    await page.add_init_script(_RECORD)
+    await open_view(page, url, "ages", "cumulative", f"{COMPARABLE}&compare=before")
+    panel = page.locator("#compared")
+    await panel.locator("summary").click()
+    table = panel.locator("table:not(#compared-rows)")
+    said = page.locator("#cdf-bounds")
+    await expect(said).to_contain_text("Dashed: Sat, Nov 21, 10:04 – 10:05 UTC.")
+    assert set(await page.evaluate("dashes")) == {"#737f8d"}
+    then, now = [one["window"] for one in (await ask(url, "ages/windows"))["windows"]][4:6]
+    before = {f"before_{name}": time for name, time in then.items()}
+    judged = await ask(url, "ages/change", **now, **before, quantile=QUANTILES)
+    for one in judged["quantiles"]:
+        row = panel.locator("tbody tr").filter(has_text=f"Quantile {one['p']}")
+        cell = row.locator("td").last
+        shown = "changed by" if one["told"] else "no difference shown"
+        await expect(cell).to_contain_text(shown)
+        ends = [2 * one[end] for end in ("low", "high")]  # Bins are as wide.
+        signed = [f"{'+' if end > 0 else ''}{end:g}".replace("-", "−") for end in ends]
+        await expect(cell.locator("small")).to_have_text(" to ".join(signed))
+    assert await table.evaluate("it => it.scrollWidth <= it.parentElement.clientWidth")
+    await page.keyboard.press("c")
+    await expect(panel).to_be_hidden()

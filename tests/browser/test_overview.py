@@ -6,10 +6,10 @@ from typing import Any, Final
 
 import numpy as np
 import pytest
-from playwright.async_api import Page, Route, expect
+from playwright.async_api import Page, expect
 
 from ldpstream.agents.web.home_points import HOME_QUERY
-from tests.browser.looking import ask, drawn, open_view, rows
+from tests.browser.looking import ask, change_answers, drawn, open_view, rows
 from tests.browser.showing import MAKE, TABLES, report
 from tests.stream.serving import (
     MINUTE_MS,
@@ -82,14 +82,11 @@ async def test_the_overview_says_a_number_of_each_collection_and_its_change(
 async def test_a_collection_that_is_not_answered_leaves_the_others_shown(
     page: Page, url: str
 ) -> None:
-    async def without_modes(route: Route) -> None:
-        answer = await route.fetch()
-        document = await answer.json()
+    def without_modes(document: dict[str, Any]) -> None:
         document["series"] = [one for one in document["series"] if one["collection"] != "modes"]
         document["problems"] = {"modes": "internal error: odd"}
-        await route.fulfill(response=answer, json=document)
 
-    await page.route("**/api/series?*", without_modes)
+    await change_answers(page, "**/api/series?*", without_modes)
     await open_view(page, url, "modes", "overview")
     shown = page.locator("#overview-rows tbody tr")
     assert await shown.count() == len(TABLES)
@@ -101,15 +98,12 @@ async def test_a_collection_that_is_not_answered_leaves_the_others_shown(
 
 
 async def test_what_is_said_lies_within_its_bounds(page: Page, url: str) -> None:
-    async def above_its_bounds(route: Route) -> None:
-        answer = await route.fetch()
-        document = await answer.json()
+    def above_its_bounds(document: dict[str, Any]) -> None:
         (modes,) = (one for one in document["series"] if one["collection"] == "modes")
         for line in modes["lines"]:
             line["estimate"] = [one and one + 0.05 for one in line["high"]]
-        await route.fulfill(response=answer, json=document)
 
-    await page.route("**/api/series?*", above_its_bounds)
+    await change_answers(page, "**/api/series?*", above_its_bounds)
     await open_view(page, url, "modes", "overview")
     row = page.locator("#overview-rows tbody tr").filter(has_text="modes")
     said, bounds = (await row.locator("td").nth(1).inner_text()).split("\n")[:2]
@@ -210,14 +204,11 @@ async def test_of_several_collections_the_page_opens_on_all_and_leads_to_each(
 async def test_cards_tell_what_has_changed_how_fast_is_counted_and_what_is_promised(
     page: Page, url: str, pipeline: Pipeline
 ) -> None:
-    async def walk_rose(route: Route) -> None:
-        answer = await route.fetch()
-        document = await answer.json()
+    def walk_rose(document: dict[str, Any]) -> None:
         (modes,) = (one for one in document["series"] if one["collection"] == "modes")
         modes["change"]["values"][0] |= {"change": 0.2, "low": 0.1, "high": 0.3, "told": "rose"}
-        await route.fulfill(response=answer, json=document)
 
-    await page.route("**/api/series?*", walk_rose)
+    await change_answers(page, "**/api/series?*", walk_rose)
     now = "2026-11-21T10:08:10Z"
     pipeline.clock = stopped_clock(now)
     await page.clock.set_fixed_time(now)

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,9 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Page, Route, expect
 
-from tests.browser.looking import ask, open_view
-from tests.stream.serving import MINUTE_MS, START_MS, Pipeline, serve, serve_collections
+from tests.browser.looking import ask, change_answers, open_view
+from tests.browser.showing import EACH
+from tests.stream.serving import MINUTE_MS, START_MS, Pipeline, serve_collections
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -20,9 +20,7 @@ _MODES: dict[str, Any] = {
     "mechanism": "randomized-response",
     "epsilon": 1.0,
     "domain": {"values": ["bus", "train", "walk"]},
-    "partitions": 1,
-    "minimum": 1,
-    "window": {"size": "1m", "retention": "1h"},
+    **EACH,
 }
 TABLES: dict[str, dict[str, Any]] = {
     "free": _MODES,
@@ -52,13 +50,6 @@ async def pipeline() -> Pipeline:
             one.report(0, labels, times_ms=[START_MS + minute * MINUTE_MS] * 200)
         one.close(START_MS + MINUTE_MS)
     return served
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def url(pipeline: Pipeline) -> AsyncIterator[str]:
-    """Serve them."""
-    async with serve(pipeline) as started:
-        yield started
 
 
 async def pairs(page: Page, where: str) -> dict[str, str]:
@@ -138,19 +129,15 @@ async def test_the_budget_of_a_period_is_a_bar_of_its_reports(
 
 
 async def test_a_loss_that_is_not_added_up_is_not_shown(page: Page, url: str) -> None:
-    async def unknown(route: Route) -> None:
-        answer = await route.fetch()
-        body = await answer.json()
+    def unknown(body: dict[str, Any]) -> None:
         for one in body["collections"]:
             one["privacy"]["spent"] = []
-        await route.fulfill(response=answer, json=body)
 
-    await page.route("**/api/collections", unknown)
+    await change_answers(page, "**/api/collections", unknown)
     await open_view(page, url, "spread", "privacy")
     await expect(page.locator("#spent-note")).to_contain_text("Not added up here")
     await expect(page.locator("#spent-bar")).to_be_hidden()
     assert await pairs(page, "#spent") == {}
-    await page.unroute_all(behavior="wait")
 
 
 @pytest.mark.parametrize(
@@ -225,14 +212,11 @@ async def test_the_chip_is_of_the_collection_that_is_shown(page: Page, url: str)
 
 
 async def test_earlier_specs_are_named_and_where_they_are_proved(page: Page, url: str) -> None:
-    async def accepting(route: Route) -> None:
-        answer = await route.fetch()
-        body = await answer.json()
+    def accepting(body: dict[str, Any]) -> None:
         for one in body["collections"]:
             one["accepted"] = [{"fingerprint": "0011223344556677"}]
-        await route.fulfill(response=answer, json=body)
 
-    await page.route("**/api/collections", accepting)
+    await change_answers(page, "**/api/collections", accepting)
     await open_view(page, url, "free", "privacy")
     await page.locator("#proof .good").wait_for()
     assert (await pairs(page, "#proof"))["earlier specs"] == "1, see below"
@@ -240,7 +224,6 @@ async def test_earlier_specs_are_named_and_where_they_are_proved(page: Page, url
     await expect(note).to_contain_text("ldpstream certify free proves the earlier specs, too")
     await expect(page.locator("#proved")).to_be_hidden()
     await expect(page.locator("#spent-note")).to_contain_text("this collection's newest spec alone")
-    await page.unroute_all(behavior="wait")
 
 
 @pytest.mark.parametrize("name", ["free", "held", "spread", "priors"])

@@ -1,22 +1,14 @@
 """Pages of long names, large numbers and tall grids, and pages that nobody sees."""
 
-from collections.abc import AsyncIterator
 from itertools import pairwise
 from typing import Any
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Page, Request, Route, expect
+from playwright.async_api import Page, Request, expect
 
-from tests.browser.looking import open_view
-from tests.stream.serving import (
-    MINUTE_MS,
-    START_MS,
-    Pipeline,
-    serve,
-    serve_collections,
-    stopped_clock,
-)
+from tests.browser.looking import change_answers, open_view
+from tests.stream.serving import MINUTE_MS, START_MS, Pipeline, serve_collections, stopped_clock
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -90,13 +82,6 @@ async def pipeline() -> Pipeline:
     for one in served.collections.values():
         one.close(START_MS + 2 * MINUTE_MS)
     return served
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def url(pipeline: Pipeline) -> AsyncIterator[str]:
-    """Serve them."""
-    async with serve(pipeline) as started:
-        yield started
 
 
 @pytest.mark.parametrize("width", [1280, 320])
@@ -217,13 +202,9 @@ async def test_a_window_that_is_counted_again_is_asked_for_again(page: Page, url
     await open_view(page, url, "named", "time")
     first = "start=2026-11-21T10%3A00%3A00Z"
 
-    async def other(route: Route) -> None:
-        answer = await route.fetch()
-        body = await answer.json()
+    def other(body: dict[str, Any]) -> None:
         body["windows"][0]["n"] += 1
-        await route.fulfill(response=answer, json=body)
 
-    await page.route("**/named/windows*", other)
+    await change_answers(page, "**/named/windows*", other)
     async with page.expect_request(lambda asked: first in asked.url):
         await page.select_option("#method", "normal")
-    await page.unroute_all(behavior="wait")

@@ -13,9 +13,9 @@ from urllib.parse import unquote
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Page, Route, expect
+from playwright.async_api import Page, expect
 
-from tests.browser.looking import ask, drawn, lines, open_modules, open_view
+from tests.browser.looking import ask, change_answers, drawn, lines, open_modules, open_view
 from tests.browser.showing import MODES, report
 from tests.stream.serving import MINUTE_MS, START_MS, serve, serve_collections
 
@@ -156,18 +156,15 @@ async def test_a_window_that_is_withheld_is_marked_and_lines_go_past_it(
 ) -> None:
     windows = (await ask(url, "modes/windows"))["windows"]
 
-    async def withhold(route: Route) -> None:
-        answer = await route.fetch()
-        document = await answer.json()
+    def withhold(document: dict[str, Any]) -> None:
         starts = document["points"]["start"]
         if windows[3]["window"]["start"] in starts:
             at = starts.index(windows[3]["window"]["start"])
             document["points"]["withheld"][at] = True
             for line in document["lines"]:
                 line["estimate"][at] = line["low"][at] = line["high"][at] = None
-        await route.fulfill(response=answer, json=document)
 
-    await page.route("**/modes/series?*", withhold)
+    await change_answers(page, "**/modes/series?*", withhold)
     await page.add_init_script(_RECORD)
     await open_view(page, url, "modes", "time")
     assert "withheld" in [one["text"] for one in (await on_canvas(page))["texts"]]
@@ -175,24 +172,19 @@ async def test_a_window_that_is_withheld_is_marked_and_lines_go_past_it(
     for _ in range(4):
         await page.keyboard.press("ArrowLeft")
     await expect(page.locator("#tip")).to_contain_text("10:03 – 10:04 withheld, final")
-    await page.unroute_all(behavior="wait")
 
 
 async def test_the_sentence_says_what_rose_and_what_is_not_shown(page: Page, url: str) -> None:
-    async def walk_rose(route: Route) -> None:
-        answer = await route.fetch()
-        document = await answer.json()
+    def walk_rose(document: dict[str, Any]) -> None:
         for one in document["values"]:
             if one["value"] == "walk":
                 one |= {"change": 0.251, "low": 0.102, "high": 0.4, "told": "rose"}
-        await route.fulfill(response=answer, json=document)
 
-    await page.route("**/modes/change?*", walk_rose)
+    await change_answers(page, "**/modes/change?*", walk_rose)
     await open_view(page, url, "modes", "time", '&lines=["walk","tram"]')
     await expect(page.locator("#time-sum")).to_have_text(
         "Since 10:00 walk rose by 25.1 points (10.2 to 40.0); tram: no difference shown."
     )
-    await page.unroute_all(behavior="wait")
 
 
 async def test_the_span_is_chosen_as_a_time_and_kept_in_the_address(page: Page, url: str) -> None:

@@ -3,7 +3,6 @@
 import asyncio
 import csv
 import re
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -100,13 +99,6 @@ async def pipeline() -> Pipeline:
     districts.close(START_MS + 26 * MINUTE_MS)
     people.report(0, [{"sex": "f", "age": 3}] * 50, times_ms=[START_MS + 25 * MINUTE_MS] * 50)
     return pipeline
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def url(pipeline: Pipeline) -> AsyncIterator[str]:
-    """Serve them."""
-    async with serve(pipeline) as started:
-        yield started
 
 
 async def test_one_chip_says_in_every_view_what_a_stuck_collection_waits_for(

@@ -98,6 +98,13 @@ GROUPS: dict[str, Groups] = {
     "two-budgets": best_groups(
         GroupPolicy.of_sensitive(9, [SIX - {11}], [GroupBudget(1.0, 1.0), GroupBudget(3.0, 3.0)])
     ),
+    "no-bound-across": best_groups(
+        GroupPolicy(Blocks(np.arange(5) // 3), (GroupBudget(50.0, 60.0), GroupBudget(1.0, 1.0)))
+    ),
+    "wide-list": of_designs(
+        GroupPolicy.of_sensitive(7, [frozenset(range(5))], [GroupBudget(1.0, 2.0)]),
+        GroupDesign(5, 3),
+    ),
     "two-lists": best_groups(
         GroupPolicy.of_sensitive(
             12, [SIX - {11}, frozenset({0, 5})], [GroupBudget(0.5, 1.0), GroupBudget(2.0, 2.0)]

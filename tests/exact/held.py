@@ -14,9 +14,9 @@ from ldpstream.mechanisms.families.l1.bits import BitChain
 from ldpstream.mechanisms.families.l1.geometric import GeometricChain, L1Geometric
 from ldpstream.mechanisms.families.subset.selection import SubsetChain
 from ldpstream.mechanisms.interface.chain import BlockChain, MixtureChain
+from tests.exact.enumeration import Rows, rows_of
 from tests.exact.wire.test_vectors import spec_of
 
-Rows = list[list[Fraction]]
 THREE = 'domain = { values = ["bus", "train", "walk"] }'
 ORDERED = "domain = { size = 3 }"
 FAMILIES = {
@@ -65,9 +65,7 @@ def held(
 
 def matrix(spec: CollectionSpec, *, permanent: bool) -> Rows:
     """Return a realised channel, row by row."""
-    mechanism = spec.hold.permanent if permanent else spec.mechanism
-    channel = mechanism.channel()
-    return [[row.get(y, Fraction(0)) for y in range(channel.outputs)] for row in channel.rows]
+    return rows_of(spec.hold.permanent if permanent else spec.mechanism)
 
 
 def again(spec: CollectionSpec) -> Rows:

@@ -7,6 +7,7 @@ reports come out.
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import islice
 
 NEVER = -(1 << 62)
 YEAR_1_MS = -62_135_596_800_000
@@ -40,7 +41,7 @@ class Expected:
 
     def message(self, value: bytes | None, now_ms: int) -> Counter[str]:
         """Take one message; returns its reports by outcome, one where it cannot be read."""
-        runs = self._runs(value or b"")
+        runs = read_runs(value, self.rules.fingerprint, self.rules.report_bytes)
         if isinstance(runs, str):
             outcomes = Counter({runs: 1})
         else:
@@ -50,30 +51,6 @@ class Expected:
                 outcomes += self._run(time_ms, reports, now_ms)
         self.outcomes += outcomes
         return outcomes
-
-    def _runs(self, value: bytes) -> list[tuple[int, list[bytes]]] | str:
-        rules = self.rules
-        runs = int.from_bytes(value[2:4], "little")
-        if len(value) < HEAD_BYTES or value[0] != 1 or value[1] != 0 or runs == 0:
-            return "undecodable"
-        if value[4:12] != rules.fingerprint:
-            return "fingerprint"
-        begin = HEAD_BYTES + RUN_BYTES * runs
-        if len(value) < begin:
-            return "undecodable"
-        table = [value[at : at + RUN_BYTES] for at in range(HEAD_BYTES, begin, RUN_BYTES)]
-        times_ms = [int.from_bytes(run[:8], "little", signed=True) for run in table]
-        counts = [int.from_bytes(run[8:], "little") for run in table]
-        if 0 in counts or len(value) != begin + sum(counts) * rules.report_bytes:
-            return "undecodable"
-        found, at = [], begin
-        for time_ms, count in zip(times_ms, counts, strict=True):
-            end = at + count * rules.report_bytes
-            found.append(
-                (time_ms, [value[i : i + rules.report_bytes] for i in _starts(at, end, rules)])
-            )
-            at = end
-        return found
 
     def _run(self, time_ms: int, reports: list[bytes], now_ms: int) -> Counter[str]:
         refused = self._refused(time_ms, now_ms)
@@ -99,5 +76,23 @@ class Expected:
         return "future" if time_ms > now_ms + rules.future_ms else None
 
 
-def _starts(begin: int, end: int, rules: Rules) -> range:
-    return range(begin, end, rules.report_bytes)
+def read_runs(
+    value: bytes | None, fingerprint: bytes, report_bytes: int
+) -> list[tuple[int, list[bytes]]] | str:
+    """Return the times of a message's runs with their reports, or why it is refused."""
+    value = value or b""
+    runs = int.from_bytes(value[2:4], "little")
+    if len(value) < HEAD_BYTES or value[0] != 1 or value[1] != 0 or runs == 0:
+        return "undecodable"
+    if value[4:12] != fingerprint:
+        return "fingerprint"
+    begin = HEAD_BYTES + RUN_BYTES * runs
+    if len(value) < begin:
+        return "undecodable"
+    table = [value[at : at + RUN_BYTES] for at in range(HEAD_BYTES, begin, RUN_BYTES)]
+    times_ms = [int.from_bytes(run[:8], "little", signed=True) for run in table]
+    counts = [int.from_bytes(run[8:], "little") for run in table]
+    if 0 in counts or len(value) != begin + sum(counts) * report_bytes:
+        return "undecodable"
+    reports = (value[at : at + report_bytes] for at in range(begin, len(value), report_bytes))
+    return [(at, list(islice(reports, many))) for at, many in zip(times_ms, counts, strict=True)]

@@ -4,11 +4,14 @@ import asyncio
 import hashlib
 import tracemalloc
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from ldpstream.agents.edge.gateway_app import MEDIA_TYPE
+from ldpstream.mechanisms import decode_frame
 from tests.gateway.serving import KEY, NOW_MS, TABLES, Broker, Gateway, gateway
 from tests.processes import eventually
 
@@ -191,3 +194,47 @@ async def test_uploads_are_answered_alike_with_and_without_the_router(
         assert [status for status, _, _ in direct] == [200, 409, 400]
         # With a query a path is not the one that is looked up before the router.
         assert await answers(running, "?x=1") == direct
+
+
+RULED: dict[str, Any] = {
+    "ruled": TABLES["collection"]["modes"] | {"one_report": True, "partitions": 3}
+}
+SECRETS = [bytes([number]) * 16 for number in range(30)]
+
+
+async def test_uploads_are_framed_by_the_partition_of_their_token(tmp_path: Path):
+    async with gateway(tmp_path, collections=RULED, linger="1m") as running:
+        spec = running.spec("ruled")
+        frames = [spec.frame(["bus"], times_ms=[NOW_MS], secret=secret) for secret in SECRETS]
+        posts = [asyncio.create_task(running.post(one, name="ruled")) for one in frames]
+        await eventually(lambda: running.served.uploads.waiting == 30)
+        await running.served.uploads.drain()
+        assert await asyncio.gather(*posts) == [(200, {"accepted": 1})] * 30
+        rule, found = spec.one_report, set()
+        assert rule is not None
+        for _, frame in running.broker.frames:
+            decoded = decode_frame(
+                frame, fingerprint=spec.fingerprint, report_bytes=spec.report_bytes
+            )
+            _, tokens = spec.split(decoded.payload)
+            assert set(rule.partition(tokens)) == {rule.frame_partition(frame)}
+            found |= {bytes(token) for token in tokens}
+        assert len(running.broker.frames) == 3
+        times_ms = np.array([NOW_MS])
+        assert found == {spec.tokens(secret, times_ms).tobytes() for secret in SECRETS}
+
+
+async def test_uploads_of_several_partitions_and_without_tokens_are_refused(tmp_path: Path):
+    async with gateway(tmp_path, collections=RULED) as running:
+        spec = running.spec("ruled")
+        frames = [spec.frame(["bus"], times_ms=[NOW_MS], secret=secret) for secret in SECRETS[:9]]
+        count = len(frames).to_bytes(4, "little")
+        both = frames[0][:20] + count + b"".join(frame[24:] for frame in frames)
+        status, said = await running.post(both, name="ruled")
+        assert (status, said["detail"]) == (400, "expected tokens of one partition")
+        plain = frames[0][:24] + frames[0][24:-8]
+        status, _ = await running.post(plain, name="ruled")
+        assert status == 400
+        status, _ = await running.post(running.frame(), name="ruled")
+        assert status == 409
+        assert not running.broker.frames

@@ -1,4 +1,4 @@
-"""Examples of configuration keys: every key without a default has one, and each of them loads."""
+"""The reference of configuration keys: complete, a schema, and examples that load."""
 
 import shutil
 import tomllib
@@ -9,12 +9,14 @@ from typing import Any, Final
 
 import jsonschema
 import pytest
+from click.testing import CliRunner
 
-from ldpstream.agents.cli.configuration import json_schema
+from ldpstream.agents.cli.commands.configuration import keys as keys_command
+from ldpstream.agents.cli.configuration import TEMPLATE, json_schema, page
 from ldpstream.agents.config import load_config
 from ldpstream.agents.config.tables import EXAMPLES, toml
 from tests.pages import ROOT
-from tests.property.configs import with_keys
+from tests.property.configs import refusal, with_keys
 
 SCHEMA: Final = json_schema()
 TABLES: Final = {
@@ -135,3 +137,53 @@ def test_each_example_loads_as_the_page_writes_it(
 
 def lines(table: Mapping[str, Any]) -> str:
     return "".join(f"{key} = {toml(value)}\n" for key, value in table.items())
+
+
+CHECK = jsonschema.Draft202012Validator(json_schema()).validate
+
+
+def test_the_command_prints_the_page_with_every_table_and_key():
+    printed = CliRunner().invoke(keys_command).output
+    assert printed == page()
+    for name in ("[kafka]", "[worker]", "[gateway]", "[collection.NAME]", "domain", "window"):
+        assert f"\n## `{name}`\n" in printed
+    for table in json_schema()["$defs"].values():
+        assert all(f"`{key}`" in printed for key in table["properties"])
+
+
+def test_every_key_has_a_meaning():
+    for name, table in json_schema()["$defs"].items():
+        for key, one in table["properties"].items():
+            assert one.get("description") or "$ref" in str(one), f"{name}.{key}"
+
+
+def test_the_schema_takes_what_init_writes():
+    CHECK(tomllib.loads(TEMPLATE))
+
+
+@pytest.mark.parametrize("epsilon", [2.0, [2.0, 1.5]])
+def test_the_schema_takes_the_budgets_of_permanent_draws(epsilon: object):
+    hold = {"windows": 4, "epsilon": epsilon}
+    CHECK({"collection": {"coins": with_keys({"hold": hold})}})
+    with pytest.raises(jsonschema.ValidationError):
+        CHECK({"collection": {"coins": with_keys({"hold": hold | {"epsilon": [2.0]}})}})
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("minimun", 3),
+        ("minimum", -1),
+        ("precision", "1 second"),
+        ("rejected", "drop"),
+        ("domain", {"length": 3}),
+        ("window.size", "1y"),
+        ("mechanism", "hadamard"),
+    ],
+)
+def test_the_schema_refuses_what_the_file_refuses(key: str, value: object):
+    CHECK({"collection": {"checkins": with_keys({})}})
+    tables = {"collection": {"checkins": with_keys({key: value})}}
+    with pytest.raises(jsonschema.ValidationError):
+        CHECK(tables)
+    assert refusal(tables)

@@ -1,4 +1,4 @@
-"""Shares that agree with the order of values: from a tree down, or of the monotone curve."""
+"""Projected shares: nearest points, and shares that agree with the order of values."""
 
 from itertools import product
 from typing import Any
@@ -13,11 +13,20 @@ from ldpstream.agents.cli.terminal.tables import describe_bounds
 from ldpstream.agents.config import ConfigError
 from ldpstream.agents.config.query.options import EstimateOptions
 from ldpstream.agents.document.build import build_document
-from ldpstream.estimators.projection import project_down
+from ldpstream.estimators.projection import (
+    known_totals,
+    project_blocks,
+    project_down,
+    project_simplex,
+)
 from ldpstream.estimators.quantiles.prefixes import Prefixes
 from ldpstream.estimators.quantiles.quantiles import monotone_shares
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.domains.queries import Linear, Range
+from ldpstream.mechanisms.families.binary import Binary
+from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
+from ldpstream.mechanisms.families.groups.high_low import HighLow
+from tests.exact.enumeration import accumulated
 from tests.property.documents import LINE, answer, collection, totals, written
 
 TREE: dict[str, Any] = {"mechanism": "tree", "epsilon": 1.0, "domain": {"size": 40}}
@@ -213,3 +222,64 @@ def test_values_without_one_order_are_refused():
     with pytest.raises(ConfigError, match=r"collection\.c\.project: expected at most 4,096 values"):
         collection(large, project="ordered")
     assert collection({**TREE, "domain": {"size": 5_000}}).options.project == "ordered"
+
+
+MECHANISMS = [
+    Binary(1.0, 2.0),
+    HighLow(1.0, 5, frozenset({0, 3})),
+    BlockHadamard(1.0, Blocks(np.array([0, 1, 0, 2, 2, 2]))),
+]
+shares = hnp.arrays(np.float64, st.integers(1, 30), elements=st.floats(-3, 3))
+
+
+def is_nearest(values: np.ndarray, projected: np.ndarray, total: float) -> bool:
+    """The conditions of Karush, Kuhn and Tucker: necessary and sufficient for this problem."""
+    assert (projected >= 0).all()
+    assert projected.sum() == pytest.approx(total, abs=1e-9)
+    shifts = values - projected
+    used = projected > 1e-9
+    if not used.any():
+        return True
+    threshold = shifts[used].mean()
+    return bool(
+        np.allclose(shifts[used], threshold, atol=1e-8)
+        and (shifts[~used] <= threshold + 1e-8).all()
+    )
+
+
+@given(shares)
+def test_the_simplex_projection_is_the_nearest_point(values: np.ndarray):
+    assert is_nearest(values, project_simplex(values), 1.0)
+
+
+@given(shares, st.data())
+def test_each_block_is_projected_onto_its_own_total(values: np.ndarray, data: st.DataObject):
+    groups = np.array(
+        data.draw(st.lists(st.integers(0, 4), min_size=values.size, max_size=values.size))
+    )
+    totals = np.array(data.draw(st.lists(st.floats(0, 1), min_size=5, max_size=5)))
+    projected = project_blocks(values, groups, totals)
+    for group in np.unique(groups):
+        members = groups == group
+        assert is_nearest(values[members], projected[members], totals[group])
+
+
+def test_what_cannot_be_projected_is_refused_or_undefined():
+    assert np.isnan(project_simplex(np.array([0.5, np.nan]))).all()
+    assert np.isnan(project_blocks(np.ones(2), np.array([0, 1]), np.array([1.0, np.nan]))).all()
+    with pytest.raises(ValueError, match="totals"):
+        project_blocks(np.ones(2), np.array([0, 0]), np.array([-1.0]))
+    with pytest.raises(ValueError, match="groups"):
+        project_blocks(np.ones(2), np.array([0, 2]), np.array([0.5, 0.5]))
+
+
+def test_known_totals_are_the_blocks_shares_or_one():
+    mechanism = MECHANISMS[2]
+    reports = mechanism.privatize(np.array([0, 0, 1, 3, 4, 5, 5, 5]))
+    statistic = accumulated(mechanism, reports)
+    groups, totals = known_totals(mechanism, statistic, 8)
+    np.testing.assert_array_equal(totals, [2 / 8, 1 / 8, 5 / 8])
+    np.testing.assert_array_equal(groups, [0, 1, 0, 2, 2, 2])
+    groups, totals = known_totals(MECHANISMS[1], np.bincount([0, 1], minlength=7), 2)
+    np.testing.assert_array_equal(totals, [1.0])
+    assert not groups.any()

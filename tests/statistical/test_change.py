@@ -110,8 +110,11 @@ def some_power(devices: Devices, families: int) -> float:
     losing = [members + 16 for members in sets]
     options: Any = {"devices": devices, "estimand": "population", "simultaneous": True}
     before = bounds_of(mechanism, people(shares, n, 1, 2_500), 1, sets)
-    pilot = bounds_of(mechanism, people(shares, then, 2, 2_500), 2, sets)
-    step = 3.0 * float(estimate_change(before, pilot, **options).se.mean()) / 3
+    few = [
+        bounds_of(mechanism, people(shares, of, seed, 100), seed, sets)
+        for seed, of in ((4, n), (2, then))
+    ]
+    step = 3.0 * float(estimate_change(*few, **options).se.mean()) / 3
     moved = shares.copy()
     for gaining, other in zip(sets, losing, strict=True):
         moved[gaining] += step

@@ -1,4 +1,4 @@
-"""The programs of docs/how-to/devices.md run as they are; only addresses are replaced."""
+"""The programs of docs/how-to/devices.md and consume-estimates.md, as they are."""
 
 import asyncio
 import json
@@ -12,7 +12,10 @@ import pytest
 
 from ldpstream.mechanisms import decode_frame
 from tests.broker.conftest import on_kafka
+from tests.brokers import Broker
 from tests.lab import Lab
+from tests.pages import Place, blocks
+from tests.ports import free_ports
 from tests.stream.cli import invoke
 
 _PAGE: Final = (Path(__file__).resolve().parents[3] / "docs" / "how-to" / "devices.md").read_text()
@@ -83,3 +86,81 @@ def test_a_file_is_sent_again_to_empty_topics(
         assert ended.exit_code == 0, ended.stderr
     assert ended.stdout == "10 reports in 1 message acknowledged\n"
     assert len(asyncio.run(lab.records(lab.collection.topics.source))) == 1
+
+
+PAGE: Final = "docs/how-to/consume-estimates.md"
+SPENT: Final = 3
+CONFIGURATION: Final = """
+[kafka]
+bootstrap = "BOOTSTRAP"
+
+[worker]
+id = "ID"
+http = "127.0.0.1:HTTP"
+
+[collection.modes]
+mechanism = "randomized-response"
+epsilon = 8.0
+topic = "TOPIC"
+partitions = 1
+domain = { values = ["bus", "train"] }
+"""
+WEATHER: Final = """start,rain
+2026-11-20T10:00:00Z,0.0
+2026-11-20T11:00:00Z,3.5
+2026-11-20T12:00:00Z,1.0
+"""
+
+
+@pytest.mark.broker
+@on_kafka
+async def test_finals_are_kept_and_joined(running: Broker, lab: Lab, tmp_path: Path) -> None:
+    """Two windows, one of which is published twice, one that is withheld, and an open one."""
+    topic, (http,) = lab.collection.topics.source + "-modes", free_ports(1)
+    addresses = {
+        "127.0.0.1:9092": running.bootstrap,
+        "modes.reports.estimates": f"{topic}.estimates",
+    }
+    place = Place.made(tmp_path, addresses)
+    text = CONFIGURATION.replace("BOOTSTRAP", running.bootstrap).replace("TOPIC", topic)
+    text = text.replace("ID", f"{topic}-id").replace("HTTP", str(http))
+    (tmp_path / "ldpstream.toml").write_text(text)
+    (tmp_path / "weather.csv").write_text(WEATHER)
+    send = "ldpstream send modes --times --replay"
+    with place.running("sh", "-c", "exec ldpstream worker") as worker:
+        assert worker.stdout is not None
+        worker.stdout.readline()
+        for hour, bus, train in ((10, 300, 100), (11, 200, 200), (12, 30, 10), (13, 150, 150)):
+            lines = (
+                f"2026-11-20T{hour}:00:00Z,bus\\n" * bus
+                + f"2026-11-20T{hour}:30:00Z,train\\n" * train
+            )
+            place.shell(f"printf '{lines}' | {send}")
+        place.shell("ldpstream close modes --until 2026-11-20T13:00:00Z")
+        collect, pandas, duckdb = (one.code for one in blocks(PAGE) if one.language == "python")
+        finals = tmp_path / "finals.jsonl"
+
+        def lines() -> list[bytes]:
+            finals.write_bytes(b"")
+            place.run(sys.executable, "-c", place.here(collect).replace("5_000", "2_000"))
+            return finals.read_bytes().splitlines()
+
+        def collected(least: int) -> list[bytes]:
+            """Run it until it has read all: on a busy machine it may end before a message comes."""
+            while len(found := lines()) < least:
+                pass
+            return found
+
+        (first, *_) = collected(SPENT)
+        window = json.loads(first)["window"]
+        async with lab.producer() as producer:
+            await producer.send_and_wait(f"{topic}.estimates", first, key=window["start"].encode())
+        found = [json.loads(line) for line in collected(SPENT + 1)]
+    assert len(found) == SPENT + 1
+    withheld = [one for one in found if one["withheld"]]
+    assert [("distribution" in one, one["n"]) for one in withheld] == [(False, 40)]
+    shown = place.run(sys.executable, "-c", pandas)
+    assert shown.count("bus") == shown.count("train") == 2, shown
+    assert shown.count("3.5") == 2
+    rows = place.run(sys.executable, "-c", duckdb)
+    assert rows.count("'bus'") == rows.count("'train'") == 2, rows

@@ -24,7 +24,7 @@ from tests.pages import Place, agrees, blocks
 )
 def test_commands_print_what_the_page_shows(tmp_path: Path, page: str) -> None:
     place = Place.made(tmp_path, {})
-    # The sessions of Python are run by tests/house/test_doctests.py.
+    # The sessions of Python are run by tests/house/test_docstrings.py.
     listed = [one for one in blocks(page) if one.language != "pycon"]
     for block in listed:
         assert block.language in {"sh", "python", "toml"}

@@ -6,7 +6,6 @@ decided one run after the other. Where idle partitions close panes, wall time ma
 `ambiguous` counts the reports whose outcome it could change: none in a stream made for this.
 """
 
-import struct
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from ldpstream.agents.config import CollectionConfig
 from tests.crash.faults.journal import crc
 from tests.crash.faults.stream import SKEW_MS
+from tests.fuzz.expected import read_runs
 
 Rows = NDArray[np.uint8]
 IDLE_SLACK_MS = 2 * SKEW_MS + 10_000
@@ -88,11 +88,12 @@ def _message(
 ) -> int:
     """Decide the runs of one message in the order of their times; return the watermark after it."""
     at = record.partition, record.offset
-    runs = _runs(config, record.value)
+    runs = read_runs(record.value, config.spec.fingerprint, config.spec.mechanism.report_bytes)
     if isinstance(runs, str):
         truth.reject(at, runs, 1)
         return clock
-    for time_ms, rows in sorted(runs, key=lambda run: run[0]):
+    for time_ms, reports in sorted(runs, key=lambda run: run[0]):
+        rows = np.frombuffer(b"".join(reports), dtype=np.uint8).reshape(len(reports), -1)
         if time_ms % config.spec.precision_ms:
             truth.reject(at, "precision", len(rows))
         elif time_ms >= future_ms:
@@ -100,27 +101,6 @@ def _message(
         else:
             clock = _run(config, truth, record, time_ms, rows, clock)
     return clock
-
-
-def _runs(config: CollectionConfig, value: bytes | None) -> list[tuple[int, Rows]] | str:
-    """Return the runs of a message with their reports, or why it is refused."""
-    if value is None or len(value) < 12 or value[:2] != b"\x01\x00" or value[2:4] == b"\0\0":
-        return "undecodable"
-    if value[4:12] != config.spec.fingerprint:
-        return "fingerprint"
-    (number,) = struct.unpack_from("<H", value, 2)
-    size, at = config.spec.mechanism.report_bytes, 12 + 12 * number
-    if len(value) < at:
-        return "undecodable"
-    table = [struct.unpack_from("<qI", value, 12 + 12 * run) for run in range(number)]
-    if len(value) != at + size * sum(count for _, count in table):
-        return "undecodable"
-    runs = []
-    for time_ms, count in table:
-        rows = np.frombuffer(value, dtype=np.uint8, count=count * size, offset=at)
-        runs.append((time_ms, rows.reshape(count, size)))
-        at += count * size
-    return runs
 
 
 def _run(

@@ -2,31 +2,172 @@
 
 import asyncio
 import logging
+import random
 import time
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
+from typing import Final
 
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+from aiokafka.errors import KafkaError
+
+from ldpstream.agents.config import CollectionConfig
 from ldpstream.mechanisms.base.texts import count
+from tests.brokers import Broker
 from tests.crash.faults.check import close_and_check, uncompacted
 from tests.crash.faults.devices import Devices
-from tests.crash.faults.disturb import RECOVERY_SECONDS, disturb
 from tests.crash.faults.fleet import Fleet, Place
-from tests.crash.faults.kinds import World
-from tests.crash.faults.lab import FaultLab
-from tests.crash.faults.result import Result, Settings
+from tests.crash.faults.kinds import Kind, World, draw
+from tests.crash.faults.result import Fault, Result, Settings
+from tests.crash.faults.stream import tables
 from tests.crash.faults.surroundings import Services, surroundings
 from tests.crash.faults.watch import Counted, Heads, Scrapes
 from tests.lab import Lab
 from tests.stream.cli import spawn
 
+log = logging.getLogger(__name__)
+
+RECOVERY_SECONDS = 300.0
+AT_ONCE = 3
+
+
+async def disturb(world: World, result: Result, heads: Heads) -> None:
+    """Do one fault after the other, at most `AT_ONCE` of them at a time."""
+    settings = result.settings
+    rng = random.Random(settings.seed)
+    kinds = draw(settings.broker, settings.faults, rng)
+    moments = sorted(rng.uniform(0.02, 0.92) * settings.seconds for _ in kinds)
+    holding = _Holding(world, heads, result)
+    async with asyncio.TaskGroup() as group:
+        for number, (kind, moment) in enumerate(zip(kinds, moments, strict=True)):
+            await asyncio.sleep(max(0.0, holding.begun + moment - time.monotonic()))
+            await holding.room.acquire()
+            chance = random.Random(f"{settings.seed}/{number}")
+            group.create_task(holding.one(kind, chance))
+
+
+class _Holding:
+    """Runs faults, each of which locks what it needs for as long as it lasts."""
+
+    def __init__(self, world: World, heads: Heads, result: Result) -> None:
+        self.begun = time.monotonic()
+        self.room = asyncio.Semaphore(AT_ONCE)
+        self._world = world
+        self._heads = heads
+        self._result = result
+        self._places = [asyncio.Lock() for _ in world.workers]
+        self._others = {name: asyncio.Lock() for name in ("broker", "devices")}
+
+    async def one(self, kind: Kind, rng: random.Random) -> None:
+        """Do one fault, and wait until it is over."""
+        async with AsyncExitStack() as stack:
+            stack.callback(self.room.release)
+            place = await self._take(stack, kind, rng)
+            begun = time.monotonic()
+            log.info("%6.1f %s (%d)", begun - self.begun, kind.name, place.number)
+            await kind.act(self._world, place, rng)
+            ended = time.monotonic()
+        ends = self._world.devices.ends()
+        reached = await self._heads.reach(ends, seconds=RECOVERY_SECONDS)
+        decided = time.monotonic() - ended if reached else None
+        with suppress(TimeoutError):
+            await self._world.fleet.all_ready(seconds=RECOVERY_SECONDS)
+        ready = time.monotonic() - ended
+        log.info("%6.1f %s: decided after %s", ended - self.begun + ready, kind.name, decided)
+        if not reached:
+            self._result.wrong.append(
+                f"not decided {RECOVERY_SECONDS:.0f} s after: {kind.name}: "
+                f"{'; '.join(self._heads.behind(ends))}"
+            )
+        lasted = ended - begun
+        self._result.faults.append(Fault(kind.name, begun - self.begun, lasted, decided, ready))
+
+    async def _take(self, stack: AsyncExitStack, kind: Kind, rng: random.Random) -> Place:
+        """Lock what a kind needs; return a place that is free for it."""
+        number = rng.randrange(len(self._places))
+        if kind.holds == "worker":
+            free = [n for n, lock in enumerate(self._places) if not lock.locked()]
+            number = rng.choice(free) if free else number
+            await stack.enter_async_context(self._places[number])
+        elif kind.holds == "workers":
+            for lock in self._places:
+                await stack.enter_async_context(lock)
+        else:
+            await stack.enter_async_context(self._others[kind.holds])
+        return self._world.workers[number]
+
+
+EAGER = {
+    "cleanup.policy": "compact",
+    "segment.ms": "2000",
+    "min.cleanable.dirty.ratio": "0.001",
+    "delete.retention.ms": "0",
+}
+
+
+_PATIENCE_SECONDS: Final = 60.0
+_RETRY_SECONDS: Final = 0.5
+
+
+class FaultLab(Lab):
+    """The collections of a run on a broker; with `idle`, partitions of all of them fall idle."""
+
+    def __init__(self, broker: Broker, folder: Path, *, idle: bool = False) -> None:
+        super().__init__(broker, folder, collections=tables(idle=idle))
+
+    async def prepare(self, replicas: int) -> None:
+        """Create the topics whose settings differ from the default."""
+        for config in self.config.collections.values():
+            await self.create(
+                config.topics.changelog,
+                partitions=config.partitions,
+                replicas=replicas,
+                configs=EAGER,
+            )
+            await self.create(
+                config.topics.source,
+                partitions=config.partitions,
+                replicas=replicas,
+                configs=_stamped(config),
+            )
+
+    async def flushing(self, on: bool) -> None:
+        """Let every record of every changelog and source reach the disk before the next one.
+
+        Waits for a broker that another fault has just ended.
+        """
+        more = {"flush.messages": "1"} if on else {}
+        resources = [
+            ConfigResource(ConfigResourceType.TOPIC, topic, {**configs, **more})
+            for config in self.config.collections.values()
+            for topic, configs in (
+                (config.topics.changelog, EAGER),
+                (config.topics.source, _stamped(config)),
+            )
+        ]
+        async with asyncio.timeout(_PATIENCE_SECONDS):
+            while True:
+                try:
+                    async with self.admin() as admin:
+                        await admin.alter_configs(resources)
+                except KafkaError:
+                    await asyncio.sleep(_RETRY_SECONDS)
+                else:
+                    return
+
+
+def _stamped(config: CollectionConfig) -> dict[str, str]:
+    """Return the setting by which the broker dates messages, if partitions can fall idle."""
+    live = config.window.idle_ms is not None
+    return {"message.timestamp.type": "LogAppendTime"} if live else {}
+
+
 KEPT = 0.05
 """The share of messages that is sent after the last fault."""
 QUIET_SECONDS = 4.0
 PROGRESS_SECONDS = 5.0
-
-log = logging.getLogger(__name__)
 
 
 async def run(settings: Settings, folder: Path) -> Result:

@@ -5,20 +5,181 @@ behind one proxy: cutting it cuts everybody off.
 """
 
 import asyncio
+import contextlib
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from ldpstream.agents.broker import embedded
 from ldpstream.agents.broker.embedded import Guarded, start_guarded
-from tests.brokers import Broker, KafkaServer
-from tests.crash.cluster import NODES, kafka_cluster
-from tests.crash.faults.proxy import Proxy
+from tests.brokers import Broker, KafkaServer, fetch_jars
 from tests.ports import free_ports
+
+NODES = 3
+_REPLICATED = {
+    "default.replication.factor": 3,
+    "min.insync.replicas": 2,
+    "offsets.topic.replication.factor": 3,
+    "transaction.state.log.replication.factor": 3,
+    "transaction.state.log.min.isr": 2,
+    "share.coordinator.state.topic.replication.factor": 3,
+    "share.coordinator.state.topic.min.isr": 2,
+    # A killed node is noticed within a test's patience.
+    "broker.session.timeout.ms": 3000,
+    "broker.heartbeat.interval.ms": 500,
+    "replica.lag.time.max.ms": 5000,
+    # A node that comes back soon leads its partitions again.
+    "leader.imbalance.check.interval.seconds": 3,
+    "leader.imbalance.per.broker.percentage": 0,
+}
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Running nodes."""
+
+    nodes: tuple[KafkaServer, ...]
+
+    @property
+    def broker(self) -> Broker:
+        """All of them as one address list."""
+        return Broker("kafka", ",".join(node.bootstrap for node in self.nodes))
+
+
+@contextmanager
+def kafka_cluster(
+    listeners: Sequence[Mapping[str, tuple[int, int]]] = ({},) * NODES,
+) -> Iterator[Cluster]:
+    """Run three nodes: three replicas of everything, two of which have to acknowledge.
+
+    `listeners` are more listeners of each node, as `KafkaServer` takes them.
+    """
+    fetch_jars()
+    ports = free_ports(2 * NODES)
+    serving, controllers = ports[:NODES], ports[NODES:]
+    voters = ",".join(f"{i + 1}@127.0.0.1:{port}" for i, port in enumerate(controllers))
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ldpstream-kafka-")))
+
+        def prepare(number: int) -> KafkaServer:
+            directory = folder / str(number)
+            directory.mkdir()
+            settings = {
+                "PORT": serving[number],
+                "CONTROLLER_PORT": controllers[number],
+                "node.id": number + 1,
+                "controller.quorum.voters": voters,
+                **_REPLICATED,
+            }
+            return KafkaServer(
+                directory, settings=settings, listeners=listeners[number], heap="-Xmx384m"
+            )
+
+        with ThreadPoolExecutor(NODES) as pool:
+            nodes = tuple(pool.map(prepare, range(NODES)))
+        for node in nodes:
+            stack.callback(node.stop)
+            node.launch()
+        for node in nodes:
+            node.await_serving()
+        yield Cluster(nodes)
+
+
+_CHUNK_BYTES = 1 << 16
+_SLOW_BYTES, _SLOW_SECONDS = 2_000, 0.05
+
+
+class Proxy:
+    """Forwards a port of its own, `port`, to another one on the loopback interface.
+
+    While `cut`, connections are closed and new ones are closed at once; while `held`, they stay
+    open and nothing passes, in either direction; while `slow`, 40 kB/s pass on each.
+    """
+
+    def __init__(self, target_port: int, port: int) -> None:
+        self.port = port
+        self._target_port = target_port
+        self._passing = asyncio.Event()
+        self._passing.set()
+        self._is_cut = False
+        self._slow = False
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @asynccontextmanager
+    async def serve(self) -> AsyncIterator["Proxy"]:
+        """Forward for the length of a `with` block."""
+        server = await asyncio.start_server(self._accept, "127.0.0.1", self.port)
+        try:
+            yield self
+        finally:
+            server.close()
+            await self._drop()
+
+    async def cut(self, seconds: float) -> None:
+        """Close all connections, and let none be made for so long."""
+        self._is_cut = True
+        await self._drop()
+        await asyncio.sleep(seconds)
+        self._is_cut = False
+
+    async def hold(self, seconds: float) -> None:
+        """Let nothing pass for so long, on connections that stay open."""
+        self._passing.clear()
+        await asyncio.sleep(seconds)
+        self._passing.set()
+
+    async def slow(self, seconds: float) -> None:
+        """Let little pass for so long."""
+        self._slow = True
+        await asyncio.sleep(seconds)
+        self._slow = False
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.create_task(self._forward(reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.ExitStack() as open_ones:
+            open_ones.callback(writer.transport.abort)
+            if self._is_cut:
+                return
+            try:
+                there, back = await asyncio.open_connection("127.0.0.1", self._target_port)
+            except OSError:
+                return
+            open_ones.callback(back.transport.abort)
+            ways = [
+                asyncio.create_task(self._pump(reader, back)),
+                asyncio.create_task(self._pump(there, writer)),
+            ]
+            try:
+                await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for way in ways:
+                    way.cancel()
+                await asyncio.gather(*ways, return_exceptions=True)
+
+    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError):
+            while data := await reader.read(_SLOW_BYTES if self._slow else _CHUNK_BYTES):
+                await self._passing.wait()
+                if self._slow:
+                    await asyncio.sleep(_SLOW_SECONDS)
+                writer.write(data)
+                await writer.drain()
+
+    async def _drop(self) -> None:
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 @dataclass(frozen=True)

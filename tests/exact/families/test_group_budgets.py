@@ -20,11 +20,12 @@ from ldpstream.mechanisms.families.groups.designs import GroupDesign
 from ldpstream.mechanisms.families.groups.mechanism import (
     best_groups,
     of_designs,
-    sensitive_groups,
 )
 from ldpstream.mechanisms.families.subset.selection import SubsetSelection
 from ldpstream.mechanisms.policies.groups import GroupBudget, GroupPolicy
+from tests.conformance.instances import GROUPS
 from tests.exact.enumeration import matrix_of
+from tests.exact.families.test_groups import total
 
 WORD = 1 << 64
 Pair = tuple[float, float]
@@ -42,11 +43,6 @@ def of_lists(values: int, sizes: tuple[int, ...], *budgets: Pair) -> GroupPolicy
     ends = np.cumsum((0, *sizes)).tolist()
     lists = [frozenset(range(a, b)) for a, b in pairwise(ends)]
     return GroupPolicy.of_sensitive(values, lists, [GroupBudget(*one) for one in budgets])
-
-
-def total(mechanism: GroupMechanism) -> float:
-    """The sum of the variances of all single values of uniform respondents."""
-    return sum(float(mechanism.decoder.noise(row).mean()) for row in np.eye(mechanism.size))
 
 
 def defined_rows(mechanism: GroupMechanism) -> list[list[Fraction]]:
@@ -85,35 +81,10 @@ def defined_rows(mechanism: GroupMechanism) -> list[list[Fraction]]:
     return rows
 
 
-MIXED = {
-    "budgets": best_groups(in_blocks((4, 3, 1), (0.5, math.inf), (2.0, math.inf), (1.0, math.inf))),
-    "nested": best_groups(in_blocks((3, 3, 3), (1.0, 2.0))),
-    "nested sizes": best_groups(in_blocks((4, 2, 1), (0.5, 1.5))),
-    "nested budgets": best_groups(in_blocks((4, 3), (0.3, 0.9), (1.0, 4.0))),
-    "nested points": of_designs(in_blocks((6, 6), (0.5, 1.0)), GroupDesign(6, 1, Geometry(2, 3))),
-    "part": best_groups(in_blocks((3, 2, 2), (1.0, 2.0), (0.5, math.inf), (2.0, 2.0))),
-    "no bound across": best_groups(in_blocks((3, 2), (50.0, 60.0), (1.0, 1.0))),
-    "two budgets": best_groups(of_lists(9, (4,), (1.0, 1.0), (3.0, 3.0))),
-    "two lists": best_groups(of_lists(9, (4, 2), (0.5, 1.0), (2.0, 2.0))),
-    "wide list": of_designs(of_lists(7, (5,), (1.0, 2.0)), GroupDesign(5, 3)),
-    "tiny": best_groups(in_blocks((3, 2), (1e-6, 2e-6))),
-    **{
-        f"sensitive {epsilon} {values} {listed} {chosen}": sensitive_groups(
-            epsilon, values, frozenset(range(listed)), GroupDesign(listed, chosen)
-        )
-        for epsilon, values, listed, chosen in (
-            (1.0, 6, 4, 2),
-            (0.3, 5, 4, 3),
-            (2.5, 7, 5, 1),
-            (50.0, 5, 3, 2),
-            (1.0, 4, 4, 2),
-            (1.0, 3, 1, 1),
-        )
-    },
-}
+SMALL = {name: m for name, m in GROUPS.items() if m.size <= 14}
 
 
-@pytest.mark.parametrize("mechanism", MIXED.values(), ids=MIXED.keys())
+@pytest.mark.parametrize("mechanism", SMALL.values(), ids=SMALL.keys())
 def test_every_pair_keeps_its_budget_at_every_report(mechanism: GroupMechanism):
     rows = defined_rows(mechanism)
     for row, found in zip(rows, mechanism.channel().rows, strict=True):
@@ -308,11 +279,7 @@ def test_a_budget_for_each_block_is_worth_it():
     assert total(best_groups(few)) <= 0.3 * total(least)
     assert least.policy == BlockPolicy(0.5, least.groups)
     alike = SubsetSelection(0.5, least.groups)
-    assert total(least) == pytest.approx(total_of(alike), rel=1e-12)
-
-
-def total_of(mechanism: SubsetSelection) -> float:
-    return sum(float(mechanism.decoder.noise(row).mean()) for row in np.eye(mechanism.size))
+    assert total(least) == pytest.approx(total(alike), rel=1e-12)
 
 
 @pytest.mark.parametrize(

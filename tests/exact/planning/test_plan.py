@@ -2,12 +2,14 @@
 
 import math
 from dataclasses import replace
-from itertools import count
+from itertools import count, product
 from typing import Any
 
 import numpy as np
 import pytest
 
+from ldpstream.estimators.bounds.options import Estimand
+from ldpstream.estimators.design.cone import DesignError
 from ldpstream.estimators.planning.choices import Objective
 from ldpstream.estimators.planning.compare import (
     Candidate,
@@ -16,6 +18,7 @@ from ldpstream.estimators.planning.compare import (
     compare,
     identity,
 )
+from ldpstream.estimators.planning.optimum import find_optimum
 from ldpstream.estimators.planning.predictions import (
     Predictions,
     predicted_linear_variances,
@@ -26,6 +29,7 @@ from ldpstream.estimators.planning.predictions import (
 )
 from ldpstream.estimators.planning.progress import Progress
 from ldpstream.estimators.planning.workload import (
+    MOST_QUERIES,
     PlannedWorkload,
     counted_shares,
     uniform_shares,
@@ -37,7 +41,10 @@ from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from ldpstream.mechanisms.families.groups.high_low import HighLow
 from ldpstream.mechanisms.families.groups.mechanism import best_groups
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
+from ldpstream.mechanisms.families.lip.domain import Prior
+from ldpstream.mechanisms.families.lip.lip import Lip
 from ldpstream.mechanisms.families.sampled.sampled import Sampled
+from ldpstream.mechanisms.families.subset.selection import SubsetSelection
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.policies.groups import GroupBudget, GroupPolicy
 from ldpstream.mechanisms.policies.implication import implies
@@ -270,3 +277,90 @@ def test_the_bound_of_total_variation_is_below_the_closed_forms(n: int):
             found = Predictions.of(mechanism, workload).values
             variances = found + sampling_variances(workload.values, shares)
             assert np.sqrt(variances / n).sum() / 2 <= closed
+
+
+def test_all_ranges_are_all_and_samples_are_uniform():
+    workload = PlannedWorkload((3, 2), ordered=True, shares=uniform_shares(6))
+    boxes = workload.boxes
+    assert boxes.exact
+    assert len({tuple(box.tolist()) for box in boxes.sets}) == boxes.total == 6 * 3
+    large = PlannedWorkload((200,), ordered=True, shares=uniform_shares(200)).boxes
+    assert (len(large.sets), large.total, large.exact) == (MOST_QUERIES, 20_100, False)
+    # The mean length of a range of m values is (m + 2)/3; six standard errors of the draws.
+    lengths = np.array([box.size for box in large.sets])
+    assert abs(lengths.mean() - 202.0 / 3.0) < 6 * lengths.std() / math.sqrt(MOST_QUERIES)
+    assert min(int(box[0]) for box in large.sets) == 0
+    assert max(int(box[-1]) for box in large.sets) == 199
+    again = PlannedWorkload((200,), ordered=True, shares=uniform_shares(200)).boxes
+    assert all(np.array_equal(a, b) for a, b in zip(large.sets, again.sets, strict=True))
+
+
+def test_values_of_large_domains_are_evenly_spaced():
+    values = PlannedWorkload((43_750,), ordered=True, shares=uniform_shares(43_750)).values
+    assert (values.sets[0][0], values.sets[-1][0], values.total) == (0, 43_749, 43_750)
+    assert not values.exact
+
+
+def test_priors_are_shares_by_rank_or_by_count():
+    zipf = zipf_shares((2, 3))
+    np.testing.assert_allclose(zipf.sum(), 1.0)
+    assert zipf[0] / zipf[1] == pytest.approx(2**1.1)
+    assert zipf[0] / zipf[3] == pytest.approx(2**1.1)
+    np.testing.assert_array_equal(counted_shares(np.array([1.0, 0.0, 3.0])), [0.25, 0.0, 0.75])
+    np.testing.assert_array_equal(counted_shares(np.array([1e308, 1e308])), [0.5, 0.5])
+    for counts in ([1.0, -1.0], [0.0, 0.0], [1.0, math.inf], [math.nan, 1.0]):
+        with pytest.raises(ValueError, match="expected"):
+            counted_shares(np.array(counts))
+
+
+def test_quantiles_of_the_prior_are_smallest_positions():
+    workload = PlannedWorkload((10,), True, uniform_shares(10), quantiles=(0.05, 0.3, 0.31, 0.999))
+    assert workload.quantile_positions.tolist() == [0, 2, 3, 9]
+
+
+MECHANISMS = {
+    "line": L1Geometric(0.3, (8,)),
+    "blocks": BlockHadamard(1.0, Blocks(np.array([0, 0, 0, 1, 1, 1, 2, 2]))),
+    "high-low": HighLow(1.0, 8, frozenset({1, 5})),
+}
+
+ASKED = [*product(MECHANISMS, ("values", "ranges"), ("respondents", "population"))]
+
+
+@pytest.mark.soak
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "objective", "estimand"), chosen(ASKED[::5], soak=ASKED))
+def test_no_candidate_is_better(name: str, objective: Objective, estimand: Estimand):
+    mechanism = MECHANISMS[name]
+    shares = zipf_shares((8,))
+    workload = PlannedWorkload(
+        (8,), ordered=True, shares=shares, objective=objective, estimand=estimand
+    )
+    candidates = compare(mechanism, Size(8), workload).candidates
+    optimum = find_optimum(mechanism.policy, workload, candidates)
+    assert optimum.least is not None
+    assert 0.0 <= optimum.least <= optimum.variance == pytest.approx(optimum.least, rel=1e-5)
+    for candidate in candidates:
+        assert candidate.variance >= optimum.least * (1 - 1e-9) - 1e-12
+
+
+@pytest.mark.slow
+def test_the_bound_is_below_subset_selection_in_any_order_of_two_blocks():
+    """Total variance of all values; the search alone reported 17.077 and 17.115 as bounds."""
+    for seed in range(4):
+        blocks = np.random.default_rng(seed).permutation([0] * 8 + [1] * 3)
+        mechanism = SubsetSelection(1.0, Blocks(np.unique(blocks, return_inverse=True)[1]))
+        workload = PlannedWorkload((11,), ordered=True, shares=uniform_shares(11))
+        (best, *_) = compare(mechanism, Size(11), workload).candidates
+        assert best.variance * 11 == pytest.approx(16.997395, abs=1e-6)
+        optimum = find_optimum(mechanism.policy, workload)
+        assert optimum.least == pytest.approx(best.variance, rel=1e-9)
+
+
+def test_what_cannot_be_searched_is_refused():
+    zero = PlannedWorkload((8,), ordered=True, shares=counted_shares(np.arange(8.0)))
+    with pytest.raises(DesignError, match="prior"):
+        find_optimum(MECHANISMS["line"].policy, zero)
+    pair = PlannedWorkload((2,), ordered=False, shares=uniform_shares(2))
+    with pytest.raises(DesignError, match="lip"):
+        find_optimum(Lip(Prior(value=0.5), (1.0,)).policy, pair)

@@ -1,20 +1,28 @@
-"""The recount of a topic, on messages decided by hand; and that the comparison notices a report."""
+"""What runs with faults rest on: the recount of a topic, its comparison, and devices that end."""
 
+import asyncio
 import json
+import time
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pytest
+from benchmarks.resilience.progress import total_seconds, waits
 
 from ldpstream.agents.config import CollectionConfig, load_config
 from ldpstream.agents.document.build import build_document
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.agents.state.records import Head
 from ldpstream.mechanisms.wire.frame import encode_frame
+from tests.crash.faults import devices
 from tests.crash.faults.check import compare_documents, compare_heads
+from tests.crash.faults.device import Order
+from tests.crash.faults.devices import Devices
 from tests.crash.faults.recount import Truth, recount
+from tests.processes import PATIENCE_SECONDS
 
 CONFIG = """[kafka]
 bootstrap = "127.0.0.1:1"
@@ -112,3 +120,53 @@ def test_the_comparison_notices_one_report(tmp_path: Path) -> None:
     assert compare_heads(truth, [head]) == []
     for other in (replace(head, n=8), replace(head, late=2), replace(head, lost=1)):
         assert compare_heads(truth, [other]) != []
+
+
+def one(folder: Path, monkeypatch: pytest.MonkeyPatch, *command: str) -> Devices:
+    """Return the device of one collection, which runs another command."""
+    monkeypatch.setattr(Order, "command", lambda _: command)
+    monkeypatch.setattr(devices, "RESTART_SECONDS", 0.0)
+    lab = SimpleNamespace(config=SimpleNamespace(collections={"trips": None}), file="")
+    return Devices(lab, folder, reports=1_000, seed=1, transactions=False)
+
+
+@pytest.mark.crash
+async def test_a_device_that_is_killed_while_it_ends_is_started_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kill may learn the exit code first; the task that waits has to learn the same."""
+    running = one(tmp_path, monkeypatch, "sleep", "60")
+    (device,), before = running.all, None
+    running.send(share=1.0, seconds=1.0)
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        for _ in range(40):
+            while device.process is before:
+                assert not running._tasks[0].done(), running._tasks[0].exception()
+                await asyncio.sleep(0.001)
+            before, until = device.process, time.monotonic() + 0.005
+            while time.monotonic() < until:
+                running.kill(device)
+    await running.stop()
+    assert running.restarts >= 39
+
+
+@pytest.mark.crash
+async def test_a_device_that_ends_by_itself_is_named_with_its_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running = one(tmp_path, monkeypatch, "sh", "-c", "exit 5")
+    running.send(share=1.0, seconds=1.0)
+    with pytest.raises(RuntimeError, match="the device of trips ended with 5"):
+        await running.finish()
+
+
+def test_a_wait_begins_with_a_message_and_ends_with_the_head_that_counts_it() -> None:
+    arrived = {0: [10.0, 11.0, 12.0], 1: [10.5]}
+    heads = {0: [(1, 10.25), (2, 15.0), (3, 15.5)], 1: [(1, 20.5)]}
+    # The second head comes 4 s after its message; the third message waits since the second head.
+    assert waits(heads, arrived) == [(10.0, 10.25), (11.0, 15.0), (15.0, 15.5), (10.5, 20.5)]
+    assert total_seconds(waits(heads, arrived)) == 10.25
+
+
+def test_spans_that_overlap_count_once() -> None:
+    assert total_seconds([(3.0, 4.0), (1.0, 2.5), (2.0, 2.25), (7.0, 8.0)]) == 3.5
