@@ -14,12 +14,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from types import MappingProxyType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Final
 
-from ldpstream.agents.state.closing import Publication, make_parts
+from ldpstream.agents.state.closing import Publication
 from ldpstream.agents.state.context import Context, WindowTotals
-from ldpstream.agents.state.releases import Reserved
 from ldpstream.agents.state.replica import BehindError
 from ldpstream.agents.state.view import Snapshot, add_up
 from ldpstream.agents.web.estimates import check_span, is_final
@@ -132,35 +131,3 @@ class AttributeWorld(Patched):
             demand(one.withheld or sum(statistic) == one.n, "(8) n is not the answer's")
             demand(one.n <= one.among, "(8) fewer reports than about one attribute")
             self.checks.learn_about(attribute, statistic, withheld=one.withheld)
-
-
-class OfTheReports(AttributeWorld):
-    """Parts have enough reports about all attributes together."""
-
-    changes = MappingProxyType(
-        {
-            "ldpstream.agents.state.closing.make_parts": lambda minimum, reports: make_parts(
-                minimum, ((pane, n, n) for pane, _, n in reports)
-            )
-        }
-    )
-
-
-class Whatever(Reserved):
-    """Reports are left out whatever they are about."""
-
-    def choose(self, attribute: int, minimum: int) -> dict[int, int]:
-        found = {p: min(len(some), minimum) for p, some in enumerate(self.attributes)}
-        return {p: few for p, few in found.items() if few == minimum}
-
-
-class LeftOutWhatever(AttributeWorld):
-    """Of an attribute too few reports are left out, because others count."""
-
-    changes = MappingProxyType({"ldpstream.agents.state.releases.Reserved": Whatever})
-
-
-ATTRIBUTE_MUTANTS = {
-    "attributes: parts of all": OfTheReports,
-    "attributes: left out whatever": LeftOutWhatever,
-}
