@@ -1,4 +1,4 @@
-"""The demonstration's collection, what was sent to it, and a summary that flags differences."""
+"""The demonstration's devices, what was sent, and a summary that flags differences."""
 
 import io
 from dataclasses import replace
@@ -9,7 +9,9 @@ from rich.console import Console
 
 from ldpstream.agents.cli.demonstration.devices import (
     COLLECTIONS,
+    PERIOD_SECONDS,
     WINDOW_MS,
+    Crowd,
     SentReports,
     TruthComparison,
     compare,
@@ -121,3 +123,20 @@ def test_estimates_stand_beside_the_truth_of_the_same_window() -> None:
     assert (undefined.truth, undefined.inside) == (0.0, None)
     unknown = compare(document(0, 2, entry("b/x", 0.5, 1.0, 1.5)), sent)
     assert unknown == [TruthComparison(entry("b/x", 0.5, 1.0, 1.5), None)]
+
+
+@pytest.mark.parametrize("shape", [(2,), (1_000,), (25, 40), (3, 1, 5)])
+def test_values_are_in_the_domain_and_follow_from_the_seed(shape: tuple[int, ...]):
+    values = Crowd(shape, seed=5).draw(2_000, seconds=10.0)
+    assert values.dtype == np.int64
+    assert values.shape == (2_000,)
+    assert 0 <= values.min() <= values.max() < np.prod(shape)
+    np.testing.assert_array_equal(values, Crowd(shape, seed=5).draw(2_000, seconds=10.0))
+    assert len(Crowd(shape, seed=5).draw(0, seconds=10.0)) == 0
+
+
+def test_the_crowd_wanders():
+    crowd = Crowd((1_000,), seed=5)
+    early, late = (np.median(crowd.draw(5_000, seconds=s)) for s in (0.0, PERIOD_SECONDS / 4))
+    # The centre moves from 500 to 800; a median of 5,000 varies by a few.
+    assert 200 < late - early < 320

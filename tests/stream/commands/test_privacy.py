@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ldpstream.agents.config.privacy import factor_text, nominal_warning, privacy_statement
-from ldpstream.agents.config.privacy.factors import round_up
 from ldpstream.agents.web import build_http
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 from tests.stream.cli import configured_modes
@@ -86,12 +85,6 @@ def test_factors_as_people_read_them():
     ]
     with pytest.raises(ValueError, match="at least 0"):
         factor_text(Fraction(-1))
-
-
-def test_rounding_up_carries():
-    assert round_up(Fraction(999, 1000), 2) == "1"
-    assert round_up(Fraction(1, 3), 3) == "0.334"
-    assert round_up(Fraction(5), 0) == "5"
 
 
 @pytest.mark.parametrize(
