@@ -159,26 +159,6 @@ def test_the_vendored_files_are_those_of_the_readme() -> None:
     assert "MIT" in (folder / "uplot" / "LICENSE").read_text()
 
 
-async def test_the_policy_allows_this_host_and_nothing_else() -> None:
-    async with TestClient(TestServer(build_http(serve_collections({"city": CITY})))) as client:
-        for path in (
-            "/",
-            f"/page/{load_assets()['page.css'].name}",
-            "/api/collections",
-            "/api/nothing",
-        ):
-            headers = (await client.get(path)).headers
-            policy = dict(
-                part.strip().split(" ", 1) for part in headers["Content-Security-Policy"].split(";")
-            )
-            assert policy["default-src"] == "'none'"
-            assert policy["worker-src"] == policy["script-src"] == policy["connect-src"] == "'self'"
-            assert policy["frame-ancestors"] == "'none'"
-            assert set(policy.values()) <= {"'none'", "'self'"}
-            assert headers["X-Content-Type-Options"] == "nosniff"
-            assert "Access-Control-Allow-Origin" not in headers
-
-
 def test_the_page_keeps_to_the_policy() -> None:
     """Nothing is inline or from another host, and no markup is made from data."""
     links = parse()
@@ -204,15 +184,6 @@ def test_the_scripts_find_every_element_that_they_use() -> None:
     assert len(set(links.ids)) == len(links.ids)
     for view in re.findall(r'id: "([a-z]+)",', text):
         assert {view, f"tab-{view}"} <= set(links.ids)
-
-
-def test_open_windows_are_asked_for_with_anytime_bounds() -> None:
-    script = scripts()["js/bounds.js"]
-    assert 'const WATCHED = "anytime";' in script
-    assert "anytime" in get_args(Method)
-    assert "const own = window.final || collection.method === WATCHED;" in script
-    assert "return own || !isOffered(collection, WATCHED) ? collection.method : WATCHED;" in script
-    assert "at every moment of the window at once" in script
 
 
 def test_every_method_can_be_chosen() -> None:

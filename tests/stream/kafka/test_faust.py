@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from types import SimpleNamespace
@@ -10,13 +11,16 @@ from typing import Any, cast
 import faust
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.cluster import ClusterMetadata
+from aiokafka.protocol.metadata import MetadataResponse_v0
 from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread
 from faust.types import TP
 
 from ldpstream.agents.engine.patches.batch_channel import BatchChannel
 from ldpstream.agents.engine.patches.consumer_group import FaustGroup
+from ldpstream.agents.engine.patches.even_assignor import EvenAssignor
 from ldpstream.agents.engine.patches.silent_partitions import silence
-from ldpstream.agents.engine.patches.worker_app import QuietThread
+from ldpstream.agents.engine.patches.worker_app import QuietThread, WorkerApp
 from ldpstream.agents.engine.source import Batch
 
 
@@ -168,3 +172,32 @@ async def test_a_channel_keeps_its_batches_when_flow_resumes():
     assert not channel.empty()
     assert [queue.get_nowait() for _ in range(3)] == batches
     assert channel.empty()
+
+
+def _assigned(app: WorkerApp, cluster: ClusterMetadata) -> dict[str, list[int]]:
+    assignor = EvenAssignor(app)
+    found = assignor.assign(cluster, {"one": assignor.metadata({"city.reports"})})
+    return dict(found["one"].assignment)
+
+
+def _of(partitions: int) -> ClusterMetadata:
+    cluster = ClusterMetadata()
+    known = [(0, number, 1, [1], [1]) for number in range(partitions)]
+    cluster.update_metadata(
+        MetadataResponse_v0([(1, "127.0.0.1", 9092)], [(0, "city.reports", known)])
+    )
+    return cluster
+
+
+@pytest.mark.parametrize(
+    ("cluster", "many"),
+    [(ClusterMetadata(), 4), (_of(4), 4), (_of(8), 8)],
+    ids=["unknown", "known", "added"],
+)
+def test_a_leader_without_metadata_assigns_the_configured_partitions(
+    cluster: ClusterMetadata, many: int
+) -> None:
+    """Metadata may fail to load while the group goes on; nobody would own anything then."""
+    app = WorkerApp("group", broker="kafka://127.0.0.1:9092", store="memory://")
+    app.partitions = Counter({"city.reports": 4})
+    assert _assigned(app, cluster) == {"city.reports": [*range(many)]}

@@ -1,8 +1,15 @@
-"""A user's own clients in the same process behave as if this package were not there."""
+"""A user's own clients are left alone, and what `broker/patches` mends is still wrong."""
 
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
+from aiokafka import TopicPartition
+from aiokafka.consumer.fetcher import READ_COMMITTED, PartitionRecords
+from aiokafka.record.memory_records import MemoryRecords
+
+from tests.unreadable import unreadable
 
 _COMPARE = """
 import importlib, pkgutil, sys
@@ -109,3 +116,18 @@ faust.App.on_webserver_init = None
     assert "('faust.app.base', 'App', 'on_webserver_init')" in found
     rest = [one for one in found if not any(name in one for name in replaced)]
     assert rest == ["('aiokafka.errors', 'kafka_errors')"]
+
+
+def test_a_batch_that_cannot_be_read_raises_at_every_fetch() -> None:
+    records = MemoryRecords(unreadable([b"readable"]))
+    place = TopicPartition("trips", 0)
+    read = PartitionRecords(place, records, [], 0, None, None, True, READ_COMMITTED)
+    with pytest.raises(UnicodeDecodeError):
+        list(read)
+
+
+def test_later_errors_have_no_names() -> None:
+    # In a process of its own: the names are added to the table of the whole process.
+    code = "from aiokafka.errors import for_code; print(for_code(87).__name__)"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "UnknownError"
