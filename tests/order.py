@@ -69,7 +69,6 @@ FILES: Final = {
     "house/test_guide_mechanism.py": 40,
     "statistical/test_anytime.py": 35,
     "stream/commands/test_plan.py": 35,
-    "stream/commands/test_certify_every.py": 10,
     "house/test_loading.py": 25,
     "stream/http/test_http_fuzz.py": 20,
     "statistical/test_parts_coverage.py": 20,

@@ -136,15 +136,6 @@ async def collect(found: AsyncIterator[WindowState]) -> list[WindowState]:
     return [one async for one in found]
 
 
-async def test_options_reach_the_worker(url: str) -> None:
-    (document,) = await windows(
-        url, "city", "--top", "2", "--range", "0..1,0..1", "--method", "bernstein"
-    )
-    assert len(document["distribution"]) == 2
-    assert document["ranges"][0]["name"] == "0..1,0..1"
-    assert document["method"] == "bernstein"
-
-
 async def test_tables_show_windows_values_ranges_and_quantiles(url: str) -> None:
     result = await ldpstream("query", url, "city")
     assert result.exit_code == 0

@@ -125,8 +125,6 @@ def test_a_closed_pipe_ends_a_command_quietly(tmp_path: Path):
     values = tmp_path / "values.csv"
     values.write_text("bus\n" * 200_000)
     with Forked(["privatize", "-c", configured(tmp_path), "modes", str(values)]) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
         os.read(process.stdout.fileno(), 10)
         process.stdout.close()
         assert process.stderr.read() == b""

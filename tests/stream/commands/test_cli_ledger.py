@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ldpstream.agents.cli.send import Chunk, frames
 from ldpstream.agents.config import ConfigError, load_config
 from ldpstream.agents.config.privacy.over_time import spent_sentences
 from ldpstream.agents.device import Framer
@@ -182,22 +181,8 @@ def test_the_certificate_and_the_device_document_state_one_report(tokens_file: s
     assert rule == {"partitions": 3, "window_ms": 3_600_000}
 
 
-def test_send_makes_frames_of_one_partition(tokens_file: str):
-    spec = load_config(tokens_file).collections["modes"].spec
-    assert spec.one_report is not None
-    secrets, times_ms = [bytes([n]) * 16 for n in range(50)], np.full(50, NOON_MS)
-    tokens = np.concatenate([spec.tokens(secret, times_ms[:1]) for secret in secrets])
-    found = list(frames(spec, Chunk(np.zeros(50, int), times_ms, tokens), 8))
-    assert sum(reports for _, reports, _ in found) == 50
-    assert max(reports for _, reports, _ in found) == 8
-    assert {partition for _, _, partition in found} == {0, 1, 2}
-    for frame, _, partition in found:
-        assert spec.one_report.frame_partition(frame) == partition
-
-
 def test_a_framer_takes_tokens_of_one_partition(tokens_file: str):
     spec = load_config(tokens_file).collections["modes"].spec
-    assert spec.one_report is not None
     times_ms = np.full(30, NOON_MS)
     tokens = np.concatenate([spec.tokens(bytes([n]) * 16, times_ms[:1]) for n in range(30)])
     one, other, _ = spec.one_report.by_partition(tokens)

@@ -16,7 +16,6 @@ from ldpstream.agents.engine.metrics import Metrics
 from ldpstream.agents.state.cell_encoding import decode_chunk
 from ldpstream.agents.state.view import totals
 from ldpstream.agents.web import build_http
-from tests.replicas import stored_final
 from tests.seeded import SeededEntropy
 from tests.stream.cli import configured, invoke, refused
 from tests.stream.serving import MINUTE_MS, START_MS, Pipeline, Served, serve_collections
@@ -36,14 +35,6 @@ epsilon = 1.0
 domain = { sizes = [4, 5] }
 minimum = 1
 publish = { top = 3, ranges = { left = [[0, 1], [0, 4]] } }
-
-[collection.line]
-mechanism = "MECHANISM"
-epsilon = 1.0
-domain = { size = 20 }
-weights = { private = 3 }
-minimum = 1
-publish = { top = 20, quantiles = [0.5] }
 """
 KINDS = pytest.mark.parametrize("mechanism", ["l1-bits", "l1-geometric"])
 WEIGHTS = pytest.mark.parametrize("weights", ["private", "public"])
@@ -85,14 +76,6 @@ def test_documents_sum_weights(tmp_path: Path, mechanism: str, weights: str):
     for entry in document["distribution"]:
         inside = (values[:, :2] == entry["value"]).all(axis=1)
         assert entry["weight"]["low"] <= values[inside, 2].sum() <= entry["weight"]["high"]
-    line = np.stack([rng.binomial(19, 0.5, 10_000), rng.integers(0, 4, 10_000)], axis=1)
-    document = estimate(file, "line", line)
-    (median,) = document["quantiles"]
-    assert median["low"] <= np.median(line[:, 0]) <= median["high"]
-    for entry in document["distribution"]:
-        truth = line[line[:, 0] == entry["value"], 1].sum()
-        assert entry["weight"]["low"] <= truth <= entry["weight"]["high"]
-    assert len(document["distribution"]) == 20
 
 
 @KINDS
@@ -251,41 +234,10 @@ def document_of(one: Served) -> EstimateDocument:
     )
 
 
-@pytest.mark.parametrize(("off", "wrong"), [(0.0, False), (0.4, True)])
-def test_partitions_add_up_and_the_priors_are_checked(off: float, wrong: bool):
-    one, labels = served(off)
-    document = document_of(one)
-    assert document.n == 8000
-    shares = {entry.value: entry for entry in document.distribution}
-    truth = sum(label == "ill" for label, *_ in labels) / 8000
-    assert set(shares) == {"well", "ill"}
-    # Bounds of 4.9 standard errors: left with probability below 1e-6.
-    ill = shares["ill"]
-    assert ill.share is not None
-    assert ill.se is not None
-    assert abs(ill.share - truth) < 4.9 * ill.se
-    assert document.calibration is not None
-    assert document.calibration.wrong == wrong
-    mmse = document.mmse
-    assert mmse is not None
-    if wrong:
-        assert document.calibration.suspicion == "too low"
-        assert [mmse.share, mmse.count, mmse.se, mmse.low, mmse.high] == [None] * 5
-        assert mmse.withheld is not None
-        assert "priors, which are too low (p = " in mmse.withheld
-        return
-    assert document.calibration.suspicion is None
-    assert b'"withheld"' not in mmse.model_dump_json(exclude_unset=True).encode()
-    assert mmse.low is not None
-    assert mmse.high is not None
-    assert mmse.low <= truth <= mmse.high
-
-
 @pytest.mark.parametrize("off", [0.0, 0.4])
 async def test_http_and_metrics_show_the_calibration(off: float):
     one, _ = served(off)
     document = document_of(one)
-    assert document.calibration is not None
     assert document.mmse is not None
     pipeline = serve_collections({"ill": ILL})
     metrics = Metrics()
@@ -324,89 +276,6 @@ def test_a_line_with_an_impossible_prior_is_named_and_not_repeated(tmp_path: Pat
         assert message == f"stdin: line 2: expected {expected}"
     message = refused(invoke("privatize", "-c", file, "ill", stdin="ill\n"))
     assert message == f"stdin: line 1: expected {expected}"
-
-
-@pytest.mark.parametrize("prior", ["0", "1.0", "-0.1", "2"])
-def test_an_impossible_prior_of_the_collection_is_refused_by_its_key(tmp_path: Path, prior: str):
-    text = TOML.replace("{ levels = 64 }", prior)
-    message = refused(invoke("certify", "-c", configured(tmp_path, text)))
-    assert "collection.ill.prior: expected a number above 0 and below 1, got" in message
-
-
-WAVES: dict[str, Any] = {
-    "mechanism": "matrix",
-    "strategy": "haar",
-    "epsilon": 1.0,
-    "policy": {"blocks": 8},
-    "domain": {"size": 16},
-    "partitions": 2,
-    "minimum": 10,
-    "window": {"size": "1m", "idle": "off", "future": "1m", "retention": "1h"},
-    "publish": {"top": 3, "ranges": {"upper": [8, 15], "middle": [3, 9]}, "quantiles": [0.5]},
-}
-MATRICES = """
-[collection.ages]
-mechanism = "matrix"
-strategy = "best"
-workload = "ranges"
-epsilon = 1.0
-domain = { size = 24 }
-minimum = 1
-
-[collection.modes]
-mechanism = "matrix"
-strategy = { file = "strategy.csv" }
-policy = { metric = "graph", file = "edges.csv" }
-domain = { values = ["bus", "train", "walk"] }
-minimum = 1
-"""
-
-
-def labels(partition: int) -> list[int]:
-    """Return values in the upper halves, for which most wavelets are -1."""
-    return (15 - np.random.default_rng(partition).binomial(12, 0.2, 900)).tolist()
-
-
-@pytest.fixture
-def waves() -> Served:
-    one = serve_collections({"waves": WAVES}).collections["waves"]
-    for partition in range(2):
-        one.report(partition, labels(partition), times_ms=[START_MS] * 900, seed=partition)
-    return one
-
-
-def test_disclosed_groups_are_estimated_exactly(waves: Served):
-    """Bounds of 4.9 standard errors are left with probability below 1e-6."""
-    span = START_MS, START_MS + MINUTE_MS
-    document = build_document(
-        waves.config, totals(waves.context, waves.replicas, *span), window=span, final=False
-    )
-    truth = np.bincount(labels(0) + labels(1), minlength=16) / 1800
-    ranges = {entry.name: entry for entry in document.ranges}
-    upper, middle = ranges["upper"], ranges["middle"]
-    assert upper.low == upper.share == upper.high == pytest.approx(truth[8:].sum())
-    assert middle.se is not None
-    assert 0.0 < middle.se < 0.2
-    assert abs(middle.share - truth[3:10].sum()) < 4.9 * middle.se
-    waves.close(START_MS + MINUTE_MS)
-    stored = stored_final(waves.context, waves.replicas, START_MS)
-    assert stored is not None
-    assert json.loads(stored)["n"] == 1800
-
-
-def test_policies_and_strategies_of_files_are_certified(tmp_path: Path):
-    (tmp_path / "strategy.csv").write_text("1,0,0\n0,2,1\n", "utf-8")
-    (tmp_path / "edges.csv").write_text("bus,train,1.0\ntrain,walk,0.5\n", "utf-8")
-    file = configured(tmp_path, MATRICES)
-    result = invoke("certify", "-c", file)
-    assert (result.exit_code, result.stderr) == (0, "")
-    found = {c["collection"]: c for c in json.loads(result.stdout)["collections"]}
-    assert found["ages"]["pass"]
-    assert found["modes"]["pass"]
-    assert found["modes"]["policy"]["metric"] == "graph"
-    assert [loss["budget"] for loss in found["modes"]["losses"]] == [0.5, 1.0]
-    (tmp_path / "strategy.csv").write_text("1,0,0\n2,0,0\n", "utf-8")
-    assert "modes" in {c["collection"] for c in json.loads(result.stdout)["collections"]}
 
 
 RANKS = """
