@@ -16,7 +16,7 @@ from ldpstream.agents.engine.process import FORMAT_VARIABLE, set_up_logging
 from ldpstream.agents.state.flushes import Outcome
 from ldpstream.agents.web import build_http
 from tests.stream.logs import logging_restored
-from tests.stream.scraped import scrape, value
+from tests.stream.scraped import scrape, tracked, value
 from tests.stream.serving import (
     AGES,
     CITY,
@@ -30,8 +30,8 @@ from tests.stream.serving import (
 
 
 async def test_metrics_are_served_as_text_and_as_openmetrics() -> None:
-    metrics, pipeline = Metrics(), serve_collections({"city": CITY})
-    metrics.track(pipeline)
+    pipeline = serve_collections({"city": CITY})
+    metrics = tracked(pipeline)
     metrics.count_commit("city", Outcome(5, 0, {}, 0))
     async with TestClient(TestServer(build_http(pipeline, metrics=metrics))) as client:
         plain = await client.get("/metrics")
@@ -51,8 +51,8 @@ async def test_metrics_are_served_as_text_and_as_openmetrics() -> None:
 
 
 async def test_metrics_are_served_by_name_and_compressed() -> None:
-    metrics, pipeline = Metrics(), serve_collections({"city": CITY})
-    metrics.track(pipeline)
+    pipeline = serve_collections({"city": CITY})
+    metrics = tracked(pipeline)
     client = TestClient(TestServer(build_http(pipeline, metrics=metrics)), auto_decompress=False)
     async with client:
         wanted = {"name[]": "ldpstream_reports_total"}
@@ -74,8 +74,8 @@ async def test_metrics_are_served_by_name_and_compressed() -> None:
 
 
 async def test_answers_are_counted_by_operation_and_status() -> None:
-    metrics, pipeline = Metrics(), serve_collections({"city": CITY})
-    metrics.track(pipeline)
+    pipeline = serve_collections({"city": CITY})
+    metrics = tracked(pipeline)
     async with TestClient(TestServer(build_http(pipeline, metrics=metrics))) as client:
         for path in ("city", "city", "nowhere"):
             await client.get(f"/api/collections/{path}/windows")
@@ -89,8 +89,8 @@ async def test_answers_are_counted_by_operation_and_status() -> None:
 
 
 async def test_streams_of_live_updates_are_counted_while_they_are_open() -> None:
-    metrics, pipeline = Metrics(), serve_collections({"city": CITY})
-    metrics.track(pipeline)
+    pipeline = serve_collections({"city": CITY})
+    metrics = tracked(pipeline)
 
     def streams() -> float:
         return value(scrape(metrics), "ldpstream_http_streams", collection="city")
@@ -104,8 +104,8 @@ async def test_streams_of_live_updates_are_counted_while_they_are_open() -> None
 
 
 async def test_the_time_to_compute_answers_is_measured_except_for_known_ones() -> None:
-    metrics, pipeline = Metrics(), serve_collections({"city": CITY})
-    metrics.track(pipeline)
+    pipeline = serve_collections({"city": CITY})
+    metrics = tracked(pipeline)
     pipeline.collections["city"].report(0, visits(1, 40), times_ms=[START_MS] * 40)
     name = "ldpstream_answer_seconds_count"
     assert value(scrape(metrics), name, collection="city") == 0
@@ -139,8 +139,7 @@ def problems(metrics: Metrics, name: str) -> float:
 
 
 async def test_other_collections_metrics_and_probes_are_answered(pipeline: Pipeline) -> None:
-    metrics = Metrics()
-    metrics.track(pipeline)
+    metrics = tracked(pipeline)
     async with TestClient(TestServer(build_http(pipeline, metrics=metrics))) as client:
         for path, status in {
             "/api/collections/ages/status": 200,

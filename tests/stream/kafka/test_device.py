@@ -21,22 +21,31 @@ from tests.stream.serving import START_MS
 
 
 class Producer:
-    """Acknowledges everything at once; keeps partitions and values, in order."""
+    """Acknowledges everything at once; keeps what is sent, and while it was open or not."""
 
     def __init__(self) -> None:
-        self.sent: list[tuple[int | None, bytes]] = []
+        self.open = False
+        self.records: list[tuple[Any, ...]] = []
 
-    async def send(
-        self, _topic: str, partition: int | None, _key: None, value: bytes, *, timestamp_ms: int
-    ) -> None:
-        assert timestamp_ms > 0
-        self.sent.append((partition, value))
+    async def start(self) -> None:
+        self.open = True
+
+    async def stop(self) -> None:
+        self.open = False
+
+    async def send(self, *fields: Any, timestamp_ms: int) -> None:
+        assert timestamp_ms >= 0
+        self.records.append((*fields, timestamp_ms, self.open))
+
+    @property
+    def sent(self) -> list[tuple[int | None, bytes]]:
+        """Partitions and values, in order."""
+        return [(partition, value) for _, partition, _, value, *_ in self.records]
 
 
 async def test_tokens_come_from_the_ledger_and_say_the_partition(tmp_path: Path):
     spec = collection(NUMBERS + "one_report = true\npartitions = 5\n")
     plain, rule, producer = collection(), spec.one_report, Producer()
-    assert rule is not None
     hour_ms = rule.window_ms
     sender = Sender(spec, "nowhere:1", producer=producer)
     with Ledger(tmp_path / "ledger", specs=[(spec, hour_ms)], budget=99) as ledger:
@@ -50,7 +59,7 @@ async def test_tokens_come_from_the_ledger_and_say_the_partition(tmp_path: Path)
     assert [value[-8:] for _, value in producer.sent] == list(map(bytes, wanted))
     assert [partition for partition, _ in producer.sent] == rule.partition(wanted).tolist()
     assert len({partition for partition, _ in producer.sent}) > 1
-    producer.sent.clear()
+    producer.records.clear()
     await sender.send_reports(np.zeros(40, int), times_ms=starts_ms.repeat(2), tokens=wanted)
     assert sorted(p for p, _ in producer.sent if p is not None) == sorted(
         set(rule.partition(wanted))
@@ -105,27 +114,9 @@ def test_frames_end_by_number_and_by_bytes():
         Framer(spec, max_bytes=25)
 
 
-class FakeProducer:
-    """Keeps what is sent, and whether it is open."""
-
-    def __init__(self) -> None:
-        self.open = False
-        self.sent: list[tuple[Any, ...]] = []
-
-    async def start(self) -> None:
-        self.open = True
-
-    async def stop(self) -> None:
-        self.open = False
-
-    async def send(self, *fields: Any, timestamp_ms: int) -> None:
-        assert self.open
-        self.sent.append((*fields, timestamp_ms))
-
-
 async def test_senders_share_a_connection_and_send_nothing_besides_the_frame():
     hours = collection(NUMBERS.replace("ages", "hours") + 'precision = "1h"\n')
-    sender, producer = Sender(collection(), "127.0.0.1:1"), FakeProducer()
+    sender, producer = Sender(collection(), "127.0.0.1:1"), Producer()
     sender._producer = producer
     async with sender:
         other = sender.sharing(hours)
@@ -134,9 +125,9 @@ async def test_senders_share_a_connection_and_send_nothing_besides_the_frame():
         assert producer.open
         await sender.send([3], times_ms=[START_MS])
     assert not producer.open
-    for spec, record in zip((hours, collection()), producer.sent, strict=True):
-        topic, partition, key, value, timestamp_ms = record
-        assert (topic, partition, key) == (spec.topic, None, None)
+    for spec, record in zip((hours, collection()), producer.records, strict=True):
+        topic, partition, key, value, timestamp_ms, was_open = record
+        assert (topic, partition, key, was_open) == (spec.topic, None, None, True)
         assert timestamp_ms % spec.precision_ms == 0
         assert value[4:12] == spec.fingerprint
 
@@ -158,33 +149,19 @@ AGES = ldp.define_collection(
 )
 
 
-class Kept:
-    """A producer that keeps what it is given."""
-
-    def __init__(self) -> None:
-        self.frames: list[bytes] = []
-
-    async def send(self, _topic: str, _partition: object, _key: object, frame: bytes, **_: Any):
-        self.frames.append(frame)
-
-
-def reports(frames: list[bytes]) -> list[int]:
-    spec = AGES.spec
-    found = []
-    for frame in frames:
-        payload = frame[-spec.report_bytes :]
-        found.append(int.from_bytes(payload, "little"))
-    return found
+def reports(kept: Producer) -> list[int]:
+    size = AGES.spec.report_bytes
+    return [int.from_bytes(frame[-size:], "little") for _, frame in kept.sent]
 
 
 async def test_numbers_outside_move_to_the_nearest_end():
-    kept = Kept()
+    kept = Producer()
     sender = Sender(AGES.spec, "unused:1", producer=kept)
     for age in (150, -1, 42):
         await sender.send([age], clamp=True)
     for age in (100, 0, 42):
         await sender.send([age])
-    found = reports(kept.frames)
+    found = reports(kept)
     assert found[:3] == found[3:]
     assert len(set(found)) == 3
     with pytest.raises(ValueOutsideDomainError):
@@ -196,14 +173,14 @@ async def test_numbers_outside_move_to_the_nearest_end():
 
 
 async def test_a_ledger_takes_what_was_moved(tmp_path: Path):
-    kept = Kept()
+    kept = Producer()
     sender = Sender(AGES.spec, "unused:1", producer=kept)
     with Ledger(tmp_path / "ledger", specs=[(AGES.spec, HOUR_MS)], budget=600) as ledger:
         with pytest.raises(ValueOutsideDomainError):
             await sender.send_once(150, ledger=ledger, time_ms=0)
         assert await sender.send_once(150, ledger=ledger, time_ms=0, clamp=True)
     await sender.send([100])
-    first, second = reports(kept.frames)
+    first, second = reports(kept)
     assert first == second
 
 
@@ -372,22 +349,6 @@ class Batching:
         else:
             self.waiting.append(future)
         return future
-
-
-async def test_messages_go_round_robin_and_all_are_counted():
-    producer = Batching(room=3)
-    delivery = Delivery(producer, "t", 4, precision_ms=1_000)
-    for i in range(50):
-        await delivery.add(b"%d" % i, reports=i)
-    await delivery.flush()
-    assert delivery.acknowledged == Acknowledged(messages=50, reports=sum(range(50)))
-    partition_of = {int(value): p for p, values in producer.sent for value in values}
-    assert sorted(partition_of) == list(range(50))
-    first = partition_of[0]
-    assert all(partition_of[i] == (first + i) % 4 for i in range(50))
-    for partition in range(4):
-        order = [int(v) for p, values in producer.sent for v in values if p == partition]
-        assert order == sorted(order)
 
 
 async def test_a_refused_batch_is_raised_and_not_counted():

@@ -17,11 +17,11 @@ from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread
 from faust.types import TP
 
 from ldpstream.agents.engine.patches.batch_channel import BatchChannel
-from ldpstream.agents.engine.patches.consumer_group import FaustGroup
 from ldpstream.agents.engine.patches.even_assignor import EvenAssignor
 from ldpstream.agents.engine.patches.silent_partitions import silence
 from ldpstream.agents.engine.patches.worker_app import QuietThread, WorkerApp
 from ldpstream.agents.engine.source import Batch
+from tests.stream.engines import make_group
 
 
 def test_a_consumer_thread_that_crashes_prints_nothing(
@@ -53,8 +53,7 @@ async def test_a_commit_that_is_not_answered_is_given_up(monkeypatch: pytest.Mon
     monkeypatch.setattr("ldpstream.agents.engine.patches.consumer_group._CALL_SECONDS", 0.01)
     coordinator = SimpleNamespace(_rejoin_needed_fut=asyncio.Future())
     consumer = SimpleNamespace(assignment=lambda: {ours}, commit=commit, _coordinator=coordinator)
-    own = SimpleNamespace(_thread=SimpleNamespace(_consumer=consumer, call_thread=call_thread))
-    group = FaustGroup(cast("faust.App", SimpleNamespace(consumer=own)))
+    group = make_group(consumer, call_thread)
     assert not await group.commit({ours: 7})
     async with asyncio.timeout(30):
         await ended.wait()
@@ -70,9 +69,7 @@ async def test_a_consumer_thread_that_has_ended_commits_nothing():
         loop.call_soon_threadsafe(loop.stop)
 
     consumer = SimpleNamespace(assignment=lambda: {ours})
-    thread = SimpleNamespace(_consumer=consumer, call_thread=call_thread, thread_loop=loop)
-    app = SimpleNamespace(consumer=SimpleNamespace(_thread=thread))
-    assert not await FaustGroup(cast("faust.App", app)).commit({ours: 7})
+    assert not await make_group(consumer, call_thread, thread_loop=loop).commit({ours: 7})
 
 
 async def test_a_users_app_that_restores_its_tables_does_not_leave_yet():
@@ -89,14 +86,13 @@ async def test_a_users_app_that_restores_its_tables_does_not_leave_yet():
         assignment=lambda: {TopicPartition("trips", 0)},
         unsubscribe=lambda: left.append("unsubscribed"),
     )
-    thread = SimpleNamespace(_consumer=consumer, call_thread=call_thread)
     app = SimpleNamespace(
         conf=SimpleNamespace(consumer_group_instance_id=None),
         rebalancing=True,
         on_rebalance_start=lambda: None,
-        consumer=SimpleNamespace(_thread=thread, on_partitions_revoked=revoke),
     )
-    group = FaustGroup(cast("faust.App", app))
+    group = make_group(consumer, call_thread, app=app)
+    app.consumer.on_partitions_revoked = revoke
     assert not await group.leave()
     assert left == []
     app.rebalancing = False
@@ -118,9 +114,7 @@ async def test_silencing_partitions_is_repeated_until_it_succeeds():
         return True
 
     consumer = SimpleNamespace(assignment=lambda: ours)
-    thread = SimpleNamespace(_consumer=consumer, call_thread=call_thread)
-    own = SimpleNamespace(_thread=thread)
-    FaustGroup(cast("faust.App", SimpleNamespace(consumer=own))).silence(ours)
+    make_group(consumer, call_thread).silence(ours)
     async with asyncio.timeout(30):
         await silenced.wait()
     assert calls == [ours] * 3

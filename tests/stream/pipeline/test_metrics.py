@@ -14,7 +14,7 @@ from ldpstream.agents.document.model import EstimateDocument
 from ldpstream.agents.engine.metrics import Metrics
 from ldpstream.agents.state.flushes import Outcome
 from ldpstream.agents.state.view import totals
-from tests.stream.scraped import Samples, scrape, value
+from tests.stream.scraped import Samples, scrape, tracked, value
 from tests.stream.serving import (
     AGES,
     CITY,
@@ -36,9 +36,7 @@ def pipeline() -> Pipeline:
 
 @pytest.fixture
 def metrics(pipeline: Pipeline) -> Metrics:
-    made = Metrics()
-    made.track(pipeline)
-    return made
+    return tracked(pipeline)
 
 
 def queries(samples: Samples, name: str, collection: str) -> dict[str, float]:
@@ -169,8 +167,8 @@ def test_quantiles_are_in_the_unit_of_the_values(pipeline: Pipeline, metrics: Me
 
 def test_means_are_in_the_unit_of_their_weights() -> None:
     table = {**RIDES, "publish": {"linear": {"fare": {"bus": 250, "train": 400}}}}
-    pipeline, metrics = serve_collections({"rides": table}), Metrics()
-    metrics.track(pipeline)
+    pipeline = serve_collections({"rides": table})
+    metrics = tracked(pipeline)
     rides = pipeline.collections["rides"]
     rides.report(0, ["bus"] * 4000, times_ms=[START_MS] * 4000)
     metrics.estimated("rides", START_MS, newest(rides).to_json())
@@ -207,8 +205,7 @@ def test_an_older_window_does_not_replace_the_newest(pipeline: Pipeline, metrics
 def test_the_newest_final_is_shown_apart_from_open_windows(pipeline: Pipeline) -> None:
     city = pipeline.collections["city"]
     city.report(0, visits(1, 40), times_ms=[START_MS] * 40)
-    metrics = Metrics()
-    metrics.track(pipeline)
+    metrics = tracked(pipeline)
     name = "ldpstream_final_window_end_seconds"
     city.close(START_MS + MINUTE_MS)
     # This worker has not published the final: it is read from the state.
@@ -250,8 +247,8 @@ def test_a_final_is_overdue_once_grace_and_idle_have_passed(
 
 
 def test_a_withheld_final_is_told_as_such() -> None:
-    pipeline, metrics = serve_collections({"city": {**CITY, "minimum": 10}}), Metrics()
-    metrics.track(pipeline)
+    pipeline = serve_collections({"city": {**CITY, "minimum": 10}})
+    metrics = tracked(pipeline)
     city, name = pipeline.collections["city"], "ldpstream_final_withheld"
     city.report(0, visits(1, 3), times_ms=[START_MS] * 3)
     city.close(START_MS + MINUTE_MS)
@@ -262,8 +259,8 @@ def test_a_withheld_final_is_told_as_such() -> None:
 
 
 def test_a_withheld_document_shows_no_estimate() -> None:
-    pipeline, metrics = serve_collections({"city": {**CITY, "minimum": 10}}), Metrics()
-    metrics.track(pipeline)
+    pipeline = serve_collections({"city": {**CITY, "minimum": 10}})
+    metrics = tracked(pipeline)
     city = pipeline.collections["city"]
     city.report(0, visits(1, 500), times_ms=[START_MS] * 500)
     metrics.estimated("city", START_MS, newest(city).to_json())

@@ -29,7 +29,7 @@ from ldpstream.agents.state.encoding import encode_head, encode_key, state_prefi
 from ldpstream.agents.state.records import HEAD, Head, Key
 from ldpstream.agents.worker import faust_settings
 from tests.processes import eventually
-from tests.stream.engines import Same, make_engine
+from tests.stream.engines import Same, make_engine, make_group
 from tests.stream.serving import CITY, RIDES
 
 ORDER = Control(until_ms=60_000, ends={0: 3})
@@ -190,7 +190,6 @@ async def test_whoever_waits_for_a_client_to_stop_can_be_cancelled() -> None:
 
     async def cancel_itself() -> None:
         task = asyncio.current_task()
-        assert task is not None
         task.cancel()
         await asyncio.sleep(0)
 
@@ -347,11 +346,6 @@ async def test_offsets_of_another_topic_of_this_name_are_not_committed(
     await engine.revoke()
     await progress.commit()
     assert stream.offsets == {}
-
-
-def make_group(consumer: object, call_thread: Callable[..., Any]) -> FaustGroup:
-    own = SimpleNamespace(_thread=SimpleNamespace(_consumer=consumer, call_thread=call_thread))
-    return FaustGroup(cast("faust.App", SimpleNamespace(consumer=own)))
 
 
 async def test_a_partition_that_the_client_has_lost_is_committed_later() -> None:

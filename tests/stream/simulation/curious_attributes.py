@@ -24,6 +24,7 @@ from ldpstream.agents.state.view import Snapshot, add_up
 from ldpstream.agents.web.estimates import check_span, is_final
 from ldpstream.agents.web.requests import AnswerError
 from ldpstream.mechanisms.wire.spec import CollectionSpec
+from tests.stream.harness import make_context
 from tests.stream.simulation.curious import SYMBOLS, WINDOWS, CuriousChecks, Patched
 from tests.stream.simulation.setting import Report, Setting, demand, write_final
 
@@ -44,15 +45,8 @@ def _spec() -> CollectionSpec:
 
 @cache
 def _context(window: int, finals_a_step: int, minimum: int, release_ms: int) -> Context:
-    return Context(
-        spec=_spec(),
-        window=WINDOWS[window],
-        make_final=write_attributes,
-        chunk=1,
-        finals_a_step=finals_a_step,
-        minimum=minimum,
-        release_ms=release_ms,
-    )
+    keys = {"finals_a_step": finals_a_step, "minimum": minimum, "release_ms": release_ms}
+    return make_context(WINDOWS[window], spec=_spec(), make_final=write_attributes, chunk=1, **keys)
 
 
 def write_attributes(totals: WindowTotals) -> bytes:
