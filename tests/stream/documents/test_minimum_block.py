@@ -183,7 +183,6 @@ def test_a_document_of_merged_blocks_alone(config: CollectionConfig) -> None:
     masked, _ = totals_of(config, [5, 5, 5, 5])
     told = build_document(config, masked, window=None, final=True)
     assert told.distribution == []
-    assert told.merged is not None
     assert (told.merged.runs, told.merged.count) == ([[0, 3]], 20)
     *_, row = document_rows(told)
     assert dict(zip(HEADER, row, strict=True))["name"] == "0 to 3"

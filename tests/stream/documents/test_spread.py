@@ -70,7 +70,6 @@ def test_the_number_of_active_devices_is_estimated(tmp_path: Path, rolling: bool
     """With a rolling draw a device that is active at one hour reports on all days, or on none."""
     four = FOUR.replace("}", ", rolling = true }") if rolling else FOUR
     found = document(configured_modes(tmp_path, HOURS + four), hours=24 * days).active
-    assert found is not None
     variance = 30_000 * (days if rolling else 1)
     assert (found.count, found.se) == (6_000, pytest.approx(variance**0.5))
 

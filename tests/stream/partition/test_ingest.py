@@ -47,7 +47,6 @@ def test_batches_get_the_fates_of_their_reports_one_by_one(
         assert part.work.clock == oracle.clock
     copies = settle(replica, part).copies
     head = replica.head
-    assert head is not None
     outcomes = Counter(one.outcome for one in oracle.outcomes)
     assert (head.next, head.n, head.late) == (offset, outcomes["counted"], outcomes["late"])
     assert head.rejected == {
@@ -133,7 +132,6 @@ def test_a_half_ingested_batch_is_never_flushed(monkeypatch: pytest.MonkeyPatch)
     assert part.flush() is None
     assert part.settle() is Settled.LOST
     again = Partition.load(context, 0, [replica], epoch=2)
-    assert again is not None
     assert again.next == 0
 
 

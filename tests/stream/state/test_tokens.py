@@ -56,7 +56,6 @@ def test_full_chunks_are_written_once_and_closed_panes_have_none():
         cluster.produce(0, frame(*((START_MS, 0, 2 * (10 * number + i)) for i in range(10))))
         cluster.ingest(0)
         flush = cluster.flush(0)
-        assert flush is not None
         keys = [decode_key(PREFIX, key) for key, _ in flush.cells]
         written.update(k.name.chunk for k in keys if isinstance(k, Key) and k.name.kind == "token")
     assert len(stored(cluster, pane)) == 100
@@ -175,7 +174,6 @@ def test_tokens_that_are_missing_or_torn_are_refused():
     cluster.flush(0)
     (at, *_) = [i for i, (_, key, _) in enumerate(cluster.log[0]) if kind(key) == "token"]
     offset, key, value = cluster.log[0][at]
-    assert value is not None
     for broken, why in (
         ([], "has 24 tokens but its total says 40 reports"),
         ([(offset, key, value[:-1])], "chunk of tokens has the wrong length"),
@@ -189,5 +187,4 @@ def test_tokens_that_are_missing_or_torn_are_refused():
 
 def kind(data: bytes) -> str:
     key = decode_key(PREFIX, data)
-    assert key is not None
     return key.name.kind
