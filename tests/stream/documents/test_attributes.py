@@ -12,16 +12,12 @@ from aiohttp.test_utils import TestClient, TestServer
 
 import ldpstream as ldp
 from ldpstream.agents.document.model import EstimateDocument
-from ldpstream.agents.state.cell_encoding import encode_chunk
-from ldpstream.agents.state.view import _statistic
-from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.agents.web import build_http, serve
 from ldpstream.mechanisms import ValueOutsideDomainError
 from tests.replicas import final_document
 from tests.seeded import SeededEntropy
 from tests.stream.asking import ask, post
 from tests.stream.cli import certified, configured, invoke, refused
-from tests.stream.harness import make_context
 from tests.stream.querying import windows
 from tests.stream.serving import MINUTE_MS, START_MS, serve_collections
 
@@ -171,18 +167,6 @@ async def test_no_attribute_is_answered_from_fewer_reports_than_the_minimum() ->
         final = final_document(served, START_MS)
     assert final["withheld"]
     assert final["waiting"]["until"] == "later"
-
-
-def test_a_slice_of_a_statistic_is_added_up_from_the_chunks_that_it_meets() -> None:
-    spec = serve_collections({"survey": SURVEY}).collections["survey"].config.spec
-    size = spec.mechanism.statistic_size
-    given = np.arange(1, size + 1)
-    for length in (1, 2, 3, 5, size, 4096):
-        context = make_context(WindowSpec(size_ms=1, hop_ms=1), spec=spec, chunk=length)
-        starts = range(0, size, length)
-        chunks = [(at // length, encode_chunk(given[at : at + length])) for at in starts]
-        for own in spec.mechanism.slices:
-            assert (_statistic(context, chunks * 2, own) == 2 * given[own]).all()
 
 
 def lines_of(records: list[dict[str, Any]]) -> str:
