@@ -14,7 +14,7 @@ from ldpstream.agents.cli.main import COMMANDS
 from ldpstream.agents.config import load_config
 from ldpstream.mechanisms.families.groups.high_low import HighLow
 from tests.forked import Forked
-from tests.stream.cli import PLACES, configured, invoke, refused
+from tests.stream.cli import configured, invoke, refused
 
 
 def imported(packages: set[str], *arguments: str, stdin: str = "") -> str:
@@ -36,8 +36,6 @@ def test_the_written_configuration_can_be_used_at_once(tmp_path: Path):
     assert (result.exit_code, result.stdout) == (0, "")
     assert str(file) in result.stderr
     assert invoke("privatize", "-c", str(file), "checkins", stdin="0,0\n124,349\n").exit_code == 0
-    message = refused(invoke("init", str(file)))
-    assert message == f"{file} already exists: choose another name, or remove it"
     message = refused(invoke("init", str(tmp_path / "no" / "such.toml")))
     assert message.endswith("such.toml: cannot write it: No such file or directory")
 
@@ -113,6 +111,7 @@ def test_help_and_version_import_no_command():
     assert __version__ in said
     help_text = invoke("--help").stdout
     assert all(name in help_text for name in COMMANDS)
+    assert invoke().exit_code == 2
 
 
 @pytest.mark.slow
@@ -126,32 +125,7 @@ def test_a_closed_pipe_ends_a_command_quietly(tmp_path: Path):
     values = tmp_path / "values.csv"
     values.write_text("bus\n" * 200_000)
     with Forked(["privatize", "-c", configured(tmp_path), "modes", str(values)]) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
         os.read(process.stdout.fileno(), 10)
         process.stdout.close()
         assert process.stderr.read() == b""
         assert process.wait() == 1
-
-
-def test_unknown_commands_and_options_are_wrong_use(tmp_path: Path):
-    assert "No such command 'foo'" in refused(invoke("foo"))
-    assert "No such command 'chekc' (did you mean check?)" in refused(invoke("chekc"))
-    file = configured(tmp_path)
-    assert "No such option" in refused(invoke("estimate", "--json", "-c", file, "--foo", "places"))
-    assert "Missing argument 'NAME'" in refused(invoke("estimate", "--json", "-c", file))
-    assert invoke().exit_code == 2
-
-
-def test_configurations_are_refused_by_file_and_key(tmp_path: Path):
-    file = configured(tmp_path, PLACES + 'window = { size = "1h", hop = "2h" }\n')
-    message = f"{file}: collection.ages.window.hop: expected at most size (1h), got 2h"
-    for command in (["privatize", "-c", file, "modes"], ["certify", "-c", file]):
-        assert refused(invoke(*command)) == message
-    absent = str(tmp_path / "absent.toml")
-    message = f"{absent}: cannot read it: No such file or directory"
-    message += ": choose one with -c FILE, or write one with `ldpstream init`"
-    assert refused(invoke("estimate", "--json", "-c", absent, "modes")) == message
-    file = configured(tmp_path)
-    message = refused(invoke("privatize", "-c", file, "plaices"))
-    assert message == f"{file}: expected one of the collections places, modes, ages, got plaices"
