@@ -1,9 +1,14 @@
 """The command line without a broker: init, privatize, certify, and how errors end."""
 
+import asyncio
+import fcntl
 import json
 import os
+import signal
 import subprocess
 import sys
+import termios
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +18,8 @@ from ldpstream import __version__
 from ldpstream.agents.cli.main import COMMANDS
 from ldpstream.agents.config import load_config
 from ldpstream.mechanisms.families.groups.high_low import HighLow
-from tests.forked import Forked
+from tests.forked import MAIN, Forked
+from tests.processes import PATIENCE_SECONDS, eventually
 from tests.stream.cli import configured, invoke, refused
 
 
@@ -129,3 +135,28 @@ def test_a_closed_pipe_ends_a_command_quietly(tmp_path: Path):
         process.stdout.close()
         assert process.stderr.read() == b""
         assert process.wait() == 1
+
+
+def test_a_command_that_is_stopped_at_a_full_pipe_loses_no_lines(tmp_path: Path):
+    text = 'mechanism = "randomized-response"\nepsilon = 1\ndomain = { values = ["bus", "car"] }\n'
+    file, values = configured(tmp_path, f"[collection.modes]\n{text}"), tmp_path / "values"
+    values.write_text("bus\n" * 5_000)
+    command = [sys.executable, "-c", MAIN, "privatize", "-c", file, "modes", str(values)]
+    # Python reads this as it starts: not where a process is forked.
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as ran:
+
+        def full() -> bool:
+            waiting = fcntl.ioctl(ran.stdout, termios.FIONREAD, bytes(4))
+            return int.from_bytes(waiting, sys.byteorder) >= 65_536
+
+        try:
+            asyncio.run(eventually(full, what="a full pipe"))
+            for _ in range(3):
+                for number in (signal.SIGSTOP, signal.SIGCONT):
+                    ran.send_signal(number)
+                    time.sleep(0.1)
+            written, _ = ran.communicate(timeout=PATIENCE_SECONDS)
+        finally:
+            ran.kill()
+    assert (ran.returncode, len([json.loads(line) for line in written.splitlines()])) == (0, 5_000)
