@@ -18,7 +18,7 @@ LONG: Final = ("broker", "crash", "slow")
 """Marks of tests that are left to `make test`."""
 _EVERY: Final = 5
 """Of the cells of a test that is marked `grid`, one in this many."""
-_RULES: Final = "tests/stream/simulations/test_simulation.py"
+_RULES: Final = "tests/stream/simulations/test_mutants.py"
 
 
 def chosen(items: list[pytest.Item]) -> Iterator[pytest.Item]:

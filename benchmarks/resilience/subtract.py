@@ -16,8 +16,7 @@ import json
 import sys
 import time
 
-from tests.stream.simulation.broken_blocks import NoneMerged
-from tests.stream.simulation.broken_parts import LiveView
+from tests.stream.mutants import MUTANTS
 from tests.stream.simulation.curious import CuriousChecks, CuriousWorld, isolated
 from tests.stream.simulation.curious_blocks import BlockChecks, BlockWorld
 from tests.stream.simulation.run import explain, run
@@ -35,8 +34,11 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=10_000)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     broken = parser.add_mutually_exclusive_group()
-    broken.add_argument("--live", action="store_const", dest="broken", const=LiveView)
-    broken.add_argument("--unmerged", action="store_const", dest="broken", const=NoneMerged)
+    live, unmerged = "minimum: the live view", "minimum_block: nothing merged"
+    broken.add_argument("--live", action="store_const", dest="broken", const=MUTANTS[live].make)
+    broken.add_argument(
+        "--unmerged", action="store_const", dest="broken", const=MUTANTS[unmerged].make
+    )
     asked = parser.parse_args()
     began = time.monotonic()
     told = sets = finals = withheld = 0

@@ -1,6 +1,7 @@
 """Three collections served over HTTP, clients of them."""
 
 from collections.abc import AsyncIterator, Iterator
+from inspect import signature
 
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
@@ -20,9 +21,19 @@ def patient_proofs() -> Iterator[None]:
         yield
 
 
-@pytest.fixture
-def pipeline() -> Pipeline:
+def is_changed(request: pytest.FixtureRequest) -> bool:
+    """Return whether a test asks for the pipeline itself: others only read what it serves."""
+    return "pipeline" in signature(request.function).parameters
+
+
+@pytest.fixture(scope="session")
+def shared_pipeline() -> Pipeline:
     return three_collections()
+
+
+@pytest.fixture
+def pipeline(request: pytest.FixtureRequest, shared_pipeline: Pipeline) -> Pipeline:
+    return three_collections() if is_changed(request) else shared_pipeline
 
 
 @pytest.fixture

@@ -3,8 +3,10 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import cast
+from types import SimpleNamespace
+from typing import Any, cast
 
+import faust
 import numpy as np
 from aiokafka import TopicPartition
 
@@ -14,6 +16,7 @@ from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.engine.engine import Engine
 from ldpstream.agents.engine.flushing import Services
 from ldpstream.agents.engine.metrics import Metrics
+from ldpstream.agents.engine.patches.consumer_group import FaustGroup
 from ldpstream.agents.engine.source import Answers, Batch, Outside, Session, SourceReader
 from ldpstream.agents.state.context import Context, WindowTotals
 from tests.stream.owning import Times
@@ -127,6 +130,15 @@ def take(engine: Engine, partition: int, times_ms: Sequence[int]) -> None:
 def hand(engine: Engine, partition: int, item: Batch | Outside) -> None:
     """Hand the intake something that was read from a partition."""
     held = engine._loaded[partition]
-    assert held.session is not None
     held.session.waiting.append(item)
     engine.intake._take_first(held, held.session)
+
+
+def make_group(
+    consumer: object, call_thread: Callable[..., Any], *, app: Any = None, **thread: object
+) -> FaustGroup:
+    """Return the group of an app whose consumer's thread is called by a function."""
+    own = SimpleNamespace(_consumer=consumer, call_thread=call_thread, **thread)
+    app = app or SimpleNamespace()
+    app.consumer = SimpleNamespace(_thread=own)
+    return FaustGroup(cast("faust.App", app))

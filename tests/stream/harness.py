@@ -68,7 +68,6 @@ def loaded(context: Context) -> tuple[Replica, Partition]:
 def settle(replica: Replica, part: Partition, *, start: int = 0) -> Flush:
     """Write a flush to the replica's log, from an offset on, and read it back; it wins."""
     flush = part.flush()
-    assert flush is not None
     records = [(at, *record) for at, record in enumerate([*flush.cells, flush.head], start)]
     end = start + len(records)
     replica.read(records, position=end, end=end)

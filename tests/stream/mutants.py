@@ -10,22 +10,20 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+from importlib import import_module
 
-from tests.stream.simulation.broken import MUTANTS
-from tests.stream.simulation.broken_gathered import GATHERED_MUTANTS
-from tests.stream.simulation.broken_intake import INTAKE_MUTANTS
-from tests.stream.simulation.broken_parts import PART_MUTANTS
-from tests.stream.simulation.curious_attributes import ATTRIBUTE_MUTANTS
+from tests.stream.simulation.patched import MUTANTS
 from tests.stream.simulation.run import explain, run
-from tests.stream.simulation.tokens import TOKEN_MUTANTS
-from tests.stream.simulation.uneven import UNEVEN_MUTANTS
 
-_ALL = MUTANTS | GATHERED_MUTANTS | TOKEN_MUTANTS | PART_MUTANTS
-_ALL |= ATTRIBUTE_MUTANTS | INTAKE_MUTANTS | UNEVEN_MUTANTS
+__all__ = ("MUTANTS", "take_away")
+for _name in ("", "_gathered", "_intake", "_minimum"):
+    import_module(f"tests.stream.simulation.broken{_name}")
+for _name in ("groups", "tokens", "uneven"):
+    import_module(f"tests.stream.simulation.{_name}")
 
 
 def take_away(runs: int, words: Sequence[str]) -> int:
-    names = [name for name in _ALL if not words or any(word in name for word in words)]
+    names = [name for name in MUTANTS if not words or any(word in name for word in words)]
     missed = 0
     with ProcessPoolExecutor(initializer=_disable_logging) as pool:
         search = partial(_search, runs=runs, whole=bool(words))
@@ -41,7 +39,7 @@ def _disable_logging() -> None:
 
 def _search(name: str, *, runs: int, whole: bool) -> str | None:
     """Return what the first seed that notices a mutant shows, or None."""
-    make = _ALL[name]
+    make = MUTANTS[name].make
     for seed in range(runs):
         if violated := run(seed, make=make).violated:
             return explain(seed, make=make) if whole else f"seed {seed}: {violated[:100]}"

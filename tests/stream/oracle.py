@@ -20,9 +20,8 @@ class Outcome(NamedTuple):
 class Oracle:
     """A partition's watermark, and the outcomes that follow from it."""
 
-    def __init__(self, context: Context, partition: int = 0) -> None:
+    def __init__(self, context: Context) -> None:
         self.context, self.clock, self.outcomes = context, NEVER, []
-        self.partition, self.tokens = partition, set()
         self.reached = []
         self.accept = {spec.fingerprint for spec in context.accept}
 
@@ -32,9 +31,9 @@ class Oracle:
         Without `clock_ms`, the bound is `now_ms`.
         """
         spec = self.context.spec
-        width, whole = spec.mechanism.report_bytes, spec.report_bytes
+        width = spec.mechanism.report_bytes
         try:
-            frame = decode_frame(value or b"", fingerprint=spec.fingerprint, report_bytes=whole)
+            frame = decode_frame(value or b"", fingerprint=spec.fingerprint, report_bytes=width)
         except FrameError as error:
             if error.reason == "undecodable" or frame_fingerprint(value) not in self.accept:
                 self.outcomes.append(Outcome(offset, error.reason, None, None))
@@ -43,8 +42,8 @@ class Oracle:
         rows = [row.tobytes() for row in frame.payload]
         moved = []
         for time_ms, row in sorted(zip(times_ms, rows, strict=True), key=lambda r: r[0]):
-            symbol = int.from_bytes(row[:width], "little")
-            outcome = self.outcome(time_ms, symbol, now_ms, row[width:])
+            symbol = int.from_bytes(row, "little")
+            outcome = self.outcome(time_ms, symbol, now_ms)
             self.outcomes.append(Outcome(offset, outcome, time_ms, symbol))
             if outcome == "counted":
                 moved.append(min(time_ms, now_ms if clock_ms is None else clock_ms))
@@ -54,7 +53,7 @@ class Oracle:
         if len(self.reached) >= self.context.window.witnesses:
             self.clock = max(self.clock, sorted(self.reached)[-self.context.window.witnesses])
 
-    def outcome(self, time_ms: int, symbol: int, now_ms: int, token: bytes = b"") -> str:
+    def outcome(self, time_ms: int, symbol: int, now_ms: int) -> str:
         window, spec = self.context.window, self.context.spec
         if not window.earliest_ms <= time_ms <= window.latest_ms:
             return "time"
@@ -65,14 +64,4 @@ class Oracle:
         if symbol >= spec.mechanism.outputs:
             return "range"
         end_ms = (time_ms // window.pane_ms + 1) * window.pane_ms
-        rule = spec.one_report
-        if rule and int.from_bytes(token[:4], "little") % rule.partitions != self.partition:
-            return "partition"
-        if end_ms + window.grace_ms <= self.clock:
-            return "late"
-        if rule and (end_ms, token) in self.tokens:
-            return "repeated"
-        if rule and sum(end == end_ms for end, _ in self.tokens) >= self.context.tokens_a_pane:
-            return "crowded"
-        self.tokens.add((end_ms, token))
-        return "counted"
+        return "late" if end_ms + window.grace_ms <= self.clock else "counted"

@@ -98,20 +98,13 @@ def test_a_query_is_made_of_keywords_or_a_request():
     ("options", "message"),
     [
         ({"tops": 3}, r"tops: unknown key \(did you mean top\?\)"),
-        ({"top": -1}, 'top: expected at least 0 or "all", got -1'),
-        ({"linear": [{"name": "fare"}]}, r"linear\[0\].weights: expected a value, got none"),
-        ({"method": "best"}, 'method: expected one of "padded", '),
         ({"ranges": ["3"]}, "range: expected LO..HI"),
-        ({"ranges": {"a": [0, 3]}}, r'ranges: expected a list, such as \["0..9", .*, got {"a'),
         ({"ranges": "0..3"}, 'ranges: expected a list, such as .*, got "0..3"'),
-        ({"ranges": [[0, 3]]}, r'ranges: expected entries as in \["0..9", .*, got \[0, 3\]'),
-        ({"quantiles": 0.5}, r"quantiles: expected a list, such as \[0.25, 0.5\], got 0.5"),
-        ({"linear": {"a": [1, 2]}}, r'linear: expected a list, such as \[{"name": "fare", '),
-        ({"linear": [[1, 2]]}, r'linear: expected entries as in \[{"name": .*, got \[1, 2\]'),
         ({"start": "2026-11-21T10:00:00Z"}, "start: expected none"),
     ],
 )
 def test_an_impossible_query_is_refused_by_its_keyword(options: dict[str, Any], message: str):
+    """As the model of a body over HTTP refuses it: `test_http_refusals`."""
     with pytest.raises(ValueError, match=message):
         ldp.estimate(draw(GRID, [(0, 1)]), **options)
 
@@ -166,22 +159,17 @@ def test_every_document_can_be_drawn(drawing: Any):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("module", "code", "message"),
-    [
-        ("pandas", "d.to_frame()", "to_frame needs pandas, which the extra notebook brings"),
-        ("matplotlib", "d.plot()", "plot needs matplotlib, which the extra plots brings"),
-    ],
-)
-def test_a_missing_package_is_named(module: str, code: str, message: str):
+def test_a_missing_package_is_named():
     document = ldp.estimate(ldp.privatize(MODES, ["bus"])).to_json().decode()
     program = (
-        f"import sys; sys.modules[{module!r}] = None\n"
+        "import sys; sys.modules |= dict.fromkeys(['pandas', 'matplotlib'])\n"
         f"import ldpstream as ldp; d = ldp.EstimateDocument.model_validate_json({document!r})\n"
-        f"try: {code}\nexcept ImportError as error: print(error)\n"
+        "for code in (d.to_frame, d.plot):\n"
+        "  try: code()\n  except ImportError as error: print(error)\n"
     )
     out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert message in out.stdout, out.stderr
+    assert "to_frame needs pandas, which the extra notebook brings" in out.stdout, out.stderr
+    assert "plot needs matplotlib, which the extra plots brings" in out.stdout
 
 
 async def test_a_worker_is_asked_without_await_even_in_a_notebook():

@@ -99,11 +99,7 @@ def test_any_part_of_a_back_up_is_refused(tmp_path: Path):
 def test_other_files_are_refused(tmp_path: Path, content: bytes):
     backup = tmp_path / "modes.backup"
     backup.write_bytes(content)
-    said = restored(configured(tmp_path), backup)
-    assert said.startswith(f"{backup}: ")
-    assert restored(configured(tmp_path), tmp_path / "none") == (
-        f"{tmp_path / 'none'}: No such file or directory"
-    )
+    assert restored(configured(tmp_path), backup).startswith(f"{backup}: ")
 
 
 def test_a_back_up_of_another_configuration_is_refused(tmp_path: Path):
@@ -116,4 +112,3 @@ def test_a_back_up_of_another_configuration_is_refused(tmp_path: Path):
     assert "got one of another spec or window: restore it with the configuration" in restored(
         file, backup
     )
-    assert restored(file, backup, "--erase") == "--erase: expected no --restore with it, got both"

@@ -74,33 +74,6 @@ def test_a_time_without_a_value_is_refused_as_such(tmp_path: Path):
     assert refused(result) == f"stdin: line 1: {MODE}, such as 'bus' after the time"
 
 
-def test_a_first_line_that_may_name_columns_is_told_how_to_say_so(tmp_path: Path):
-    file, hint = (
-        configured(tmp_path),
-        "if line 1 names columns, --columns says which hold the value",
-    )
-    message = refused(invoke("privatize", "-c", file, "modes", stdin="mode\nbus\nbus\n"))
-    assert message.endswith(f": {hint}")
-    message = refused(invoke("privatize", "-c", file, "modes", stdin="id,mode\n1,bus\n2,bus\n"))
-    assert message.endswith(f": --skip-bad leaves them out, {hint}")
-    read = invoke("privatize", "-c", file, "--columns", "mode", "modes", stdin="id,mode\n1,bus\n")
-    assert read.exit_code == 0
-
-
-def test_a_missing_file_of_values_is_wrong_use(tmp_path: Path):
-    file = configured(tmp_path)
-    for path in (tmp_path / "absent.csv", tmp_path):
-        message = refused(invoke("privatize", "-c", file, "modes", str(path)))
-        assert str(path) in message
-
-
-def test_lines_are_counted_over_chunks(tmp_path: Path):
-    values = tmp_path / "values.csv"
-    values.write_text("bus\n" * 100_001 + "taxi\n")
-    result = invoke("privatize", "-c", configured(tmp_path), "modes", str(values))
-    assert refused(result).startswith(f"{values}: line 100002: {MODE}")
-
-
 def report_lines(tmp_path: Path, **changes: Any) -> str:
     """Return a good report line and one with fields changed; None removes a field."""
     spec = load_config(configured(tmp_path)).collections["places"].spec
@@ -142,11 +115,6 @@ def test_lines_that_are_not_json_objects_are_refused(tmp_path: Path, line: str):
     file = configured(tmp_path)
     said = refused(invoke("estimate", "--json", "-c", file, "places", stdin=f"{good}\n{line}\n"))
     assert said.startswith("stdin: line 2: expected a JSON object")
-
-
-def test_no_reports_are_refused(tmp_path: Path):
-    said = refused(invoke("estimate", "--json", "-c", configured(tmp_path), "places"))
-    assert said == "stdin: expected at least one report line, got none"
 
 
 def test_reports_of_a_changed_spec_are_refused(tmp_path: Path):

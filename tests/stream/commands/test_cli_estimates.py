@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.stream.cli import configured, invoke, spawn
+from tests.stream.cli import configured, invoke
 
 
 def test_estimates_recover_the_truth_within_their_bounds(tmp_path: Path):
@@ -67,13 +67,3 @@ def test_estimates_are_printed_as_windows_are(tmp_path: Path):
         assert share in table
         assert (row["name"], float(row["value"])) == (entry["value"], entry["share"])
     assert "low" in table
-
-
-@pytest.mark.slow
-def test_real_processes_work_in_a_pipe(tmp_path: Path):
-    file = configured(tmp_path)
-    reports = spawn("privatize", "-c", file, "modes", stdin=b"bus\n" * 50 + b"train\n" * 150)
-    assert (reports.returncode, reports.stderr) == (0, b"")
-    estimate = spawn("estimate", "--json", "-c", file, "modes", stdin=reports.stdout)
-    assert (estimate.returncode, estimate.stderr) == (0, b"")
-    assert json.loads(estimate.stdout)["n"] == 200

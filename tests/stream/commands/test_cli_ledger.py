@@ -1,12 +1,20 @@
-"""`--ledger` of the commands, and `ldpstream ledger`, without a broker."""
+"""Ledgers, and collections whose devices need one: `one_report` and words. Without a broker."""
 
 import json
+import time
 from fractions import Fraction
+from math import exp
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from tests.stream.cli import configured, invoke, refused
+from ldpstream.agents.config import ConfigError, load_config
+from ldpstream.agents.config.privacy.over_time import spent_sentences
+from ldpstream.agents.device import Framer
+from ldpstream.mechanisms.ledger import Ledger
+from tests.exact.ledgers import DAY_MS, HOUR_MS, spec
+from tests.stream.cli import certified, configured, invoke, refused
 
 TABLE = """
 [collection.modes]
@@ -108,3 +116,131 @@ def test_a_ledger_is_for_values(file: str):
 def test_a_file_that_is_no_ledger_is_refused(tmp_path: Path):
     (tmp_path / "x").write_text("hello, I am a text" * 50)
     assert "expected a ledger that can be used" in refused(invoke("ledger", str(tmp_path / "x")))
+
+
+def test_a_ledger_states_the_loss_of_the_past_year_and_against_whom(tmp_path: Path):
+    modes, rides, now = spec(), spec("rides", 0.25), time.time_ns() // 1_000_000
+    listed = [(modes, HOUR_MS), (rides, DAY_MS)]
+    with Ledger(tmp_path / "ledger", specs=listed, budget=2) as ledger:
+        for days in (0, 1, 2, 400):
+            ledger.release(modes, "bus", time_ms=now - days * DAY_MS)
+        ledger.release(rides, "bus", time_ms=now)
+    found = json.loads(invoke("ledger", str(tmp_path / "ledger")).stdout)
+    assert (found["exact"], found["year"]["exact"]) == ("13/20", "11/20")
+    spent, against = found["said"]
+    assert "given 4 reports: 3 to modes (0.3), 1 to rides (0.25)" in spent
+    assert "lose at most 0.55 together: all of them are at most 1.74 times likelier" in spent
+    assert exp(0.55) < 1.74
+    assert "operators of broker, gateway and workers" in against
+    assert "bus" not in spent + against
+
+
+def test_a_ledger_without_reports_says_so(tmp_path: Path):
+    with Ledger(tmp_path / "ledger", specs=[(spec(), HOUR_MS)], budget=1) as ledger:
+        (said,) = spent_sentences(ledger.spent(), "the past year")
+    assert said == "In the past year this device has reported nothing."
+
+
+TOKENS = """
+[collection.modes]
+mechanism = "randomized-response"
+epsilon = 0.5
+domain = { values = ["bus", "train", "walk"] }
+one_report = true
+partitions = 3
+window = { size = "1h" }
+"""
+NOON_MS = 1_795_262_400_000
+
+
+@pytest.fixture
+def tokens_file(tmp_path: Path) -> str:
+    return configured(tmp_path, TOKENS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "instead"),
+    [
+        (["privatize"], "send --ledger, because a line of privatize has no token"),
+        (["estimate"], "a worker, because lines of reports have no tokens"),
+        (["send"], "--ledger, which keeps the secret of the device's tokens"),
+        (["send", "--reports"], "--ledger, which keeps the secret of the device's tokens"),
+    ],
+)
+def test_commands_without_tokens_are_refused(tokens_file: str, arguments: list[str], instead: str):
+    result = invoke(arguments[0], "-c", tokens_file, *arguments[1:], "modes", stdin="bus\n")
+    message = refused(result)
+    assert message.strip().endswith(f"collection.modes.one_report: expected {instead}")
+
+
+def test_the_certificate_and_the_device_document_state_one_report(tokens_file: str):
+    (one,) = certified(tokens_file)
+    assert "a token: which reports of one window are one device's" in one["disclosed"]
+    document = json.loads(invoke("spec", "-c", tokens_file, "modes").stdout)
+    rule = json.loads(document["canonical"])["one_report"]
+    assert rule == {"partitions": 3, "window_ms": 3_600_000}
+
+
+def test_a_framer_takes_tokens_of_one_partition(tokens_file: str):
+    spec = load_config(tokens_file).collections["modes"].spec
+    times_ms = np.full(30, NOON_MS)
+    tokens = np.concatenate([spec.tokens(bytes([n]) * 16, times_ms[:1]) for n in range(30)])
+    one, other, _ = spec.one_report.by_partition(tokens)
+    framer = Framer(spec)
+    for place in one:
+        assert framer.add(np.zeros(1, int), times_ms[:1], tokens[[place]]) == 1
+    with pytest.raises(ValueError, match="one partition"):
+        framer.add(np.zeros(1, int), times_ms[:1], tokens[other[:1]])
+    with pytest.raises(ValueError, match="one token of 8 bytes"):
+        framer.add(np.zeros(1, int), times_ms[:1])
+    expected = spec.frame_reports(
+        np.zeros(len(one), int), times_ms=times_ms[one], tokens=tokens[one]
+    )
+    assert framer.take() == expected
+
+
+WORDS = """
+[collection.words]
+mechanism = "projective-geometry"
+epsilon = 4.0
+domain = { words = { bits = 16, rounds = 3, kept = 4 } }
+window = { size = "1d" }
+"""
+
+
+def test_a_certificate_says_what_a_device_loses_in_all(tmp_path: Path):
+    result = invoke("certify", "-c", configured(tmp_path, WORDS), "--windows", "5")
+    assert result.exit_code == 0, result.output
+    (certificate,) = json.loads(result.stdout)["collections"]
+    own = certificate["words"]
+    assert (own["rounds"], own["loss"]["run"]["exact"]) == (3, "4")
+    assert "one report, which loses at most 4" in own["said"]
+    # Five windows in a row touch three runs at most, each of one report.
+    assert certificate["windows"]["loss"]["exact"] == "12"
+    config = load_config(configured(tmp_path, WORDS), environment={})
+    collection = config.collections["words"]
+    assert own["said"] in collection.privacy.protected
+    assert collection.topics.rounds == "words.reports.rounds"
+
+
+@pytest.mark.parametrize(
+    "more", ['hop = "12h"', 'grace = "1h" }\nspread = { reports = 1, horizon = "3d"']
+)
+def test_windows_that_cannot_be_rounds_are_refused(tmp_path: Path, more: str):
+    text = WORDS.replace('size = "1d"', f'size = "1d", {more}')
+    with pytest.raises(ConfigError, match=r"domain.words: expected windows that do not overlap"):
+        load_config(configured(tmp_path, text), environment={})
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (("privatize", "words"), "domain.words: expected send --ledger"),
+        (("send", "words"), "domain.words: expected send --ledger"),
+        (("simulate", "words"), "domain.words: expected send --ledger"),
+        (("plan", "words", "--respondents", "9"), "words: expected known values, got words"),
+    ],
+)
+def test_commands_without_a_round_are_refused(tmp_path: Path, command: tuple[str, ...], said: str):
+    result = invoke(command[0], "-c", configured(tmp_path, WORDS), *command[1:], stdin="ab\n")
+    assert said in refused(result)

@@ -1,15 +1,21 @@
-"""`privatize` and `send`: columns by name; bad lines are counted, skipped or clamped."""
+"""`privatize` and `send`: columns by name, bad lines, spellings, implausible times."""
 
+import io
 import json
 import subprocess
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
+from ldpstream.agents.cli.send import from_reports, from_values
+from ldpstream.agents.cli.terminal.errors import Refused
+from ldpstream.agents.cli.terminal.value_options import Reading, near_now
+from ldpstream.agents.config import load_config
 from ldpstream.mechanisms.base.errors import ValueOutsideDomainError
-from ldpstream.mechanisms.domains.fitting import find_bad, fit, nearest
+from ldpstream.mechanisms.base.times import format_time
+from ldpstream.mechanisms.domains.fitting import find_bad, nearest
 from ldpstream.mechanisms.domains.parse import Grid, Interval, Labels, RoundedInterval, Size
 from ldpstream.mechanisms.exact.entropy import SystemEntropy
 from tests.forked import Forked
@@ -54,8 +60,6 @@ def test_bad_lines_are_counted_over_chunks_of_a_file_and_not_waited_for_in_a_pip
     said = refused(invoke("privatize", "-c", file, "modes", str(tmp_path / "values.csv")))
     assert "2 of 20,002 lines are bad, also 20,002: --skip-bad" in said
     with Forked(["privatize", "-c", file, "modes"], stdin=subprocess.PIPE) as endless:
-        assert endless.stdin is not None
-        assert endless.stderr is not None
         endless.stdin.write(text.encode())
         endless.stdin.flush()
         # The command answers although the pipe stays open.
@@ -168,16 +172,6 @@ def test_reports_have_no_values_to_move(file: str):
     assert said.startswith("--reports: expected no --columns, --clamp or --skip-bad")
 
 
-@given(st.lists(st.sampled_from(["bus", "car", "plane", ""]), max_size=40))
-def test_every_bad_label_is_found_and_no_other(labels: list[str]):
-    domain = Labels(("bus", "car"))
-    found = fit(labels, place=domain.index, check=domain.index)
-    bad = [place for place, label in enumerate(labels) if label not in ("bus", "car")]
-    assert list(found.bad) == bad
-    assert found.good.tolist() == [p for p in range(len(labels)) if p not in bad]
-    assert found.indices.tolist() == [["bus", "car"].index(labels[p]) for p in found.good]
-
-
 def test_few_bad_values_among_many_cost_few_calls():
     calls = []
 
@@ -212,3 +206,196 @@ def test_the_nearest_point(domain: object, row: list[object], point: list[object
     if point is not None:
         texts = [repr(number) for number in point]
         assert len(domain.place_columns([texts], entropy=SystemEntropy())) == 1
+
+
+SPELLED = """
+[collection.scores]
+mechanism = "randomized-response"
+epsilon = 60.0
+domain = { size = 100 }
+[collection.people]
+mechanism = "randomized-response"
+epsilon = 60.0
+domain = { attributes = { age = { size = 100 }, "score" = { size = 100 } } }
+[collection.cafes]
+mechanism = "randomized-response"
+epsilon = 60.0
+domain = { values = ["Caf\u00e9", "bar"] }
+"""
+NFC, NFD = "Caf\u00e9", "Cafe\u0301"
+
+
+@pytest.fixture
+def spelled(tmp_path: Path) -> str:
+    return configured(tmp_path, SPELLED)
+
+
+@pytest.mark.parametrize(
+    ("row", "columns", "name"),
+    [
+        ("Doe, Jane,41,7", "age", "scores"),
+        ("Doe", "age", "scores"),
+        ("Doe,41", "age", "scores"),
+        ("Doe,41,7,", "age", "scores"),
+        ("", "age", "scores"),
+        ("Doe, Jane,41,7", None, "people"),
+        ("Doe,41", None, "people"),
+    ],
+)
+def test_rows_with_more_or_fewer_cells_than_the_first_line_are_bad(
+    spelled: str, row: str, columns: str | None, name: str
+):
+    chosen = () if columns is None else ("--columns", columns)
+    lines = f"who,age,score\nRoe,40,8\n{row}\nPoe,42,9\n"
+    said = refused(invoke("privatize", "-c", spelled, *chosen, name, stdin=lines))
+    assert said == "stdin: line 3: expected 3 cells, one for each column that the first line names"
+    found = invoke("privatize", "-c", spelled, *chosen, "--skip-bad", name, stdin=lines)
+    assert len(found.stdout.splitlines()) == 2
+
+
+def test_a_ragged_row_is_bad_for_its_cells_and_not_for_its_time(spelled: str):
+    lines = "at,age\n2026-11-21T10:00:00Z,1\nsoon,1,2\n"
+    command = ("privatize", "-c", spelled, "--times", "--replay", "--columns", "at,age", "scores")
+    assert "line 3: expected 2 cells" in refused(invoke(*command, stdin=lines))
+
+
+def test_a_report_with_a_repeated_key_is_refused(spelled: str):
+    line = invoke("privatize", "-c", spelled, "scores", stdin="1\n").stdout
+    twice = line.replace('"report"', '"collection":"scores","report"')
+    assert json.loads(twice) == json.loads(line)
+    said = refused(invoke("estimate", "-c", spelled, "scores", stdin=twice))
+    assert said == "stdin: line 1: expected a JSON object as privatize writes it"
+
+
+@pytest.mark.parametrize("spelling", [NFC, NFD])
+def test_a_label_is_found_in_every_spelling(spelled: str, spelling: str):
+    columns = ("--columns", spelling)
+    for label in (NFC, NFD):
+        lines = f"x,{label}\n1,{label}\n"
+        found = invoke("privatize", "-c", spelled, *columns, "cafes", stdin=lines)
+        # Epsilon is so large that the report shows the value.
+        alone = invoke("privatize", "-c", spelled, "cafes", stdin=f"{NFC}\n")
+        assert json.loads(found.stdout)["report"] == json.loads(alone.stdout)["report"]
+
+
+@pytest.mark.parametrize("alike", [NFD, f" {NFC}", f"{NFC}\u00a0"])
+@pytest.mark.parametrize("in_file", [False, True])
+def test_labels_that_look_the_same_are_refused(tmp_path: Path, alike: str, in_file: bool):
+    (tmp_path / "labels.csv").write_text(f"{NFC}\nbar\n{alike}\n")
+    values = 'file = "labels.csv"' if in_file else f"values = {json.dumps([NFC, 'bar', alike])}"
+    text = SPELLED.replace('values = ["Caf\u00e9", "bar"]', values)
+    said = refused(invoke("certify", "-c", configured(tmp_path, text), "cafes"))
+    place = "file line 3: expected each label" if in_file else "values[2]: expected each value"
+    assert f"collection.cafes.domain.{place} once" in said
+    assert ("line 1 again" if in_file else "which looks like values[0]") in said
+
+
+def test_blocks_of_a_file_are_the_same_in_every_spelling(tmp_path: Path):
+    (tmp_path / "labels.csv").write_text(f"a,{NFC}\nb,{NFD}\nc,bar\nd,bar\n")
+    text = SPELLED.replace('values = ["Caf\u00e9", "bar"]', 'file = "labels.csv", header = false')
+    found = invoke("certify", "-c", configured(tmp_path, text), "cafes")
+    assert found.exit_code == 0, found.output
+    assert "the value's block, one of 2" in found.output
+    assert "alone in" not in found.output
+
+
+DAY_MS = 86_400_000
+SECONDS = "1795255200"
+LEDGER = ("--ledger", "L", "--budget", "9")
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    return configured(tmp_path)
+
+
+def near(days: float) -> int:
+    """Return the epoch milliseconds of now plus some days."""
+    return time.time_ns() // 1_000_000 + round(days * DAY_MS)
+
+
+@pytest.mark.parametrize("ledger", [(), LEDGER])
+@pytest.mark.parametrize("replay", [(), ("--replay",)])
+def test_seconds_are_refused_by_line_in_a_replay_too(
+    here: str, ledger: tuple[str, ...], replay: tuple[str, ...]
+):
+    values = f"{near(0)},bus\n{SECONDS},bus\n"
+    result = invoke("privatize", "-c", here, "--times", *ledger, *replay, "modes", stdin=values)
+    said = refused(result)
+    assert said == (
+        "stdin: line 2: expected an RFC 3339 time with Z or an offset, or epoch milliseconds "
+        "(this looks like seconds) in the first column"
+    )
+    assert SECONDS not in said
+
+
+@pytest.mark.parametrize(
+    ("days", "said"),
+    [
+        (-366, "expected a time of the 365d before now, in milliseconds since 1970 or RFC 3339;"),
+        (1.5, "expected a time at most 1d after now, in milliseconds since 1970 or RFC 3339;"),
+    ],
+)
+@pytest.mark.parametrize("written", [str, format_time])
+def test_times_far_from_now_need_a_replay(
+    here: str, days: float, said: str, written: Callable[[int], str]
+):
+    values = f"{near(0)},bus\n{written(near(days))},bus\n"
+    result = invoke("privatize", "-c", here, "--times", "modes", stdin=values)
+    assert refused(result) == f"stdin: line 2: {said} --replay takes any"
+    ran = invoke("privatize", "-c", here, "--times", "--replay", "modes", stdin=values)
+    assert (ran.exit_code, ran.stdout.count("\n")) == (0, 2)
+
+
+@pytest.mark.parametrize("days", [-364, -1, 0, 0.9])
+def test_times_of_a_year_and_up_to_a_day_ahead_are_taken(here: str, days: float):
+    ran = invoke("privatize", "-c", here, "--times", "modes", stdin=f"{near(days)},bus\n")
+    assert ran.exit_code == 0
+
+
+def test_windows_that_are_kept_longer_take_older_times(here: str):
+    text = Path(here).read_text().replace('sensitive = ["bus"]', 'sensitive = ["bus"]\n{}')
+    Path(here).write_text(text.replace("{}", 'window = { retention = "800d" }'))
+    ran = invoke("privatize", "-c", here, "--times", "modes", stdin=f"{near(-799)},bus\n")
+    assert ran.exit_code == 0
+    result = invoke("privatize", "-c", here, "--times", "modes", stdin=f"{near(-801)},bus\n")
+    assert "line 1: expected a time of the 800d before now" in refused(result)
+
+
+@pytest.mark.parametrize("replay", [False, True])
+def test_send_takes_neither_values_nor_reports_of_1970(here: str, replay: bool):
+    collection = load_config(here, environment={}).collections["modes"]
+    ran = invoke("privatize", "-c", here, "modes", stdin="bus\n")
+    # A report whose writer took seconds for milliseconds.
+    line = json.dumps(json.loads(ran.stdout) | {"time": format_time(int(SECONDS))})
+    values = f"{format_time(int(SECONDS))},bus\n"
+    for read, text, times in ((from_reports, line, False), (from_values, values, True)):
+        stream = io.BytesIO(text.encode())
+        reading = Reading(times=times, near=near_now(collection.window, replay=replay))
+        chunks = read(stream, collection, reading, size=10)
+        if replay:
+            (chunk,) = chunks
+            assert chunk.times_ms.tolist() == [int(SECONDS)]
+            continue
+        with pytest.raises(Refused) as caught:
+            list(chunks)
+        assert caught.value.message == (
+            "stdin: line 1: expected a time of the 365d before now, in milliseconds since 1970 or "
+            "RFC 3339 (this looks like seconds); --replay takes any"
+        )
+
+
+@pytest.mark.parametrize(
+    ("until", "said"),
+    [
+        *((until, "") for until in ("noon", "2026-11-21", "2026-11-21T10:00:00", "")),
+        (SECONDS, " (this looks like seconds)"),
+        ("2026", ", got 2026, which is 1970-01-01T00:00:02.026Z"),
+        ("-5", ", got -5, which is 1969-12-31T23:59:59.995Z"),
+    ],
+)
+def test_close_needs_a_time(here: str, until: str, said: str):
+    message = refused(invoke("close", "-c", here, f"--until={until}", "modes"))
+    assert "an RFC 3339 time with Z or an offset" in message
+    assert f"or epoch milliseconds{said}" in message

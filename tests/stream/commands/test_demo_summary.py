@@ -1,4 +1,4 @@
-"""The demonstration's collection, what was sent to it, and a summary that flags differences."""
+"""The demonstration's devices, what was sent, and a summary that flags differences."""
 
 import io
 from dataclasses import replace
@@ -9,10 +9,10 @@ from rich.console import Console
 
 from ldpstream.agents.cli.demonstration.devices import (
     COLLECTIONS,
+    PERIOD_SECONDS,
     WINDOW_MS,
+    Crowd,
     SentReports,
-    TruthComparison,
-    compare,
     demo_config,
 )
 from ldpstream.agents.cli.demonstration.run import DemoSummary, print_summary
@@ -77,7 +77,6 @@ def summary() -> DemoSummary:
 def printed(summary: DemoSummary) -> str:
     console = Console(file=io.StringIO(), width=160)
     print_summary([summary], console)
-    assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
 
@@ -111,13 +110,18 @@ def test_a_demonstration_without_reports_is_not_good(summary: DemoSummary) -> No
     assert "no final window has enough reports" in printed(empty)
 
 
-def test_estimates_stand_beside_the_truth_of_the_same_window() -> None:
-    sent = made_sent()
-    later = document(
-        START_MS + 1_000, 2, entry("a/x", None, None, None), entry("b/x", 0.5, 1.0, 1.5)
-    )
-    first, undefined = compare(later, sent)
-    assert (first.name, first.truth, first.inside) == ("b/x", 1.0, True)
-    assert (undefined.truth, undefined.inside) == (0.0, None)
-    unknown = compare(document(0, 2, entry("b/x", 0.5, 1.0, 1.5)), sent)
-    assert unknown == [TruthComparison(entry("b/x", 0.5, 1.0, 1.5), None)]
+@pytest.mark.parametrize("shape", [(2,), (1_000,), (25, 40), (3, 1, 5)])
+def test_values_are_in_the_domain_and_follow_from_the_seed(shape: tuple[int, ...]):
+    values = Crowd(shape, seed=5).draw(2_000, seconds=10.0)
+    assert values.dtype == np.int64
+    assert values.shape == (2_000,)
+    assert 0 <= values.min() <= values.max() < np.prod(shape)
+    np.testing.assert_array_equal(values, Crowd(shape, seed=5).draw(2_000, seconds=10.0))
+    assert len(Crowd(shape, seed=5).draw(0, seconds=10.0)) == 0
+
+
+def test_the_crowd_wanders():
+    crowd = Crowd((1_000,), seed=5)
+    early, late = (np.median(crowd.draw(5_000, seconds=s)) for s in (0.0, PERIOD_SECONDS / 4))
+    # The centre moves from 500 to 800; a median of 5,000 varies by a few.
+    assert 200 < late - early < 320

@@ -77,7 +77,6 @@ def test_no_time_holds_more_draws_than_said(tmp_path: Path, windows: int) -> Non
     """Every start of the time, and with each secret another start of the device's epochs."""
     spec = configured_modes(tmp_path, MODES + f"hold = {windows}\n").spec
     hold = spec.hold
-    assert hold is not None
 
     def draws(secret: bytes, start_ms: int, time_ms: int) -> int:
         starts_ms = [number * WINDOW_MS for number in touched(start_ms, time_ms)]
@@ -123,7 +122,6 @@ def test_a_ledger_counts_days_in_utc_where_windows_are_local_days(tmp_path: Path
     local = MODES.replace('"1d" }', '"1d", timezone = "Europe/Berlin" }')
     config = configured_modes(tmp_path, local)
     calendar, ledger_ms = config.window.calendar, config.window.pane_ms
-    assert calendar is not None
     assert ledger_ms == DAY_MS
     starts_ms = range(1_704_067_200_000, 1_704_067_200_000 + YEAR_MS, DAY_MS // 48)
     ends_ms = [start_ms + YEAR_MS - 1 for start_ms in starts_ms]
@@ -137,7 +135,6 @@ def test_a_ledger_counts_days_in_utc_where_windows_are_local_days(tmp_path: Path
 def test_documents_of_a_year_lose_the_sum_of_those_of_each_report(tmp_path: Path) -> None:
     config = configured_modes(tmp_path, MODES + OFF + SPREAD)
     each = config.central
-    assert each is not None
     year = year_of(tmp_path, OFF + SPREAD)
     documents = year["readers"][DOCUMENTS]
     assert 5 * each.epsilon <= float(documents["loss"]) <= 5 * each.epsilon + 0.01
@@ -189,7 +186,6 @@ def test_two_windows_lose_at_most_twice_what_one_does(tmp_path: Path) -> None:
     mechanism = configured_modes(tmp_path, MODES + OFF).spec.mechanism
     delta = 0.2
     one = central(mechanism, reports=3, delta=delta)
-    assert one is not None
     budget = one.epsilon
     assert budget < 1.0
     rows = [[float(row.get(y, 0)) for y in range(4)] for row in mechanism.channel().rows]

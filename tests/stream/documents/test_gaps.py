@@ -26,6 +26,15 @@ def tell_lost(totals: WindowTotals) -> bytes:
     return f"{totals.start_ms} {totals.n} {totals.lost.offsets} {totals.lost.partitions}".encode()
 
 
+@pytest.fixture
+def cluster() -> Cluster:
+    """Ten minutes into an hour, one report has come."""
+    cluster = Cluster(make_context(HOURLY, make_final=tell_lost), now_ms=NOW_MS + 10 * MINUTE_MS)
+    cluster.produce(0, at(10))
+    cluster.steps(2)
+    return cluster
+
+
 def deleted(cluster: Cluster, minutes: float, *, next_at: float) -> None:
     """Let some time pass, two messages be deleted, and the next one arrive."""
     cluster.now_ms = NOW_MS + int(minutes * MINUTE_MS)
@@ -37,10 +46,7 @@ def deleted(cluster: Cluster, minutes: float, *, next_at: float) -> None:
     part.ingest([(part.next, at(next_at))], now_ms=cluster.now_ms, arrived=arrived)
 
 
-def test_windows_that_may_lack_something_say_so_even_where_nothing_is_left():
-    cluster = Cluster(make_context(HOURLY, make_final=tell_lost), now_ms=NOW_MS + 10 * MINUTE_MS)
-    cluster.produce(0, at(10))
-    cluster.steps(2)
+def test_windows_that_may_lack_something_say_so_even_where_nothing_is_left(cluster: Cluster):
     # Hours 0 to 2 are affected: the next message arrived in hour 2, long before now.
     deleted(cluster, 600, next_at=150)
     assert cluster.part().work.gaps == (Gap(NOW_MS // HOUR_MS, NOW_MS // HOUR_MS + 2, 2),)
@@ -60,19 +66,13 @@ def test_windows_that_may_lack_something_say_so_even_where_nothing_is_left():
     ]  # fmt: skip
 
 
-def test_a_gap_ends_with_the_next_message_where_the_clock_is_behind_the_broker():
-    cluster = Cluster(make_context(HOURLY, make_final=tell_lost), now_ms=NOW_MS + 10 * MINUTE_MS)
-    cluster.produce(0, at(10))
-    cluster.steps(2)
+def test_a_gap_ends_with_the_next_message_where_the_clock_is_behind_the_broker(cluster: Cluster):
     deleted(cluster, 40, next_at=61)
     hour = NOW_MS // HOUR_MS
     assert cluster.part().work.gaps == (Gap(hour, hour + 1, 2),)
 
 
-def test_a_gap_covers_what_a_broker_ahead_of_the_clock_could_have_accepted():
-    cluster = Cluster(make_context(HOURLY, make_final=tell_lost), now_ms=NOW_MS + 10 * MINUTE_MS)
-    cluster.produce(0, at(10))
-    cluster.steps(2)
+def test_a_gap_covers_what_a_broker_ahead_of_the_clock_could_have_accepted(cluster: Cluster):
     # This clock is two seconds before the hour, and no message follows that the broker has dated.
     cluster.now_ms = NOW_MS + HOUR_MS - HOURLY.future_ms - 2_000
     part = cluster.part()
@@ -81,10 +81,7 @@ def test_a_gap_covers_what_a_broker_ahead_of_the_clock_could_have_accepted():
     assert part.work.gaps == (Gap(hour, hour + 1, 2),)
 
 
-def test_gaps_expire_with_their_panes():
-    cluster = Cluster(make_context(HOURLY, make_final=tell_lost), now_ms=NOW_MS + 10 * MINUTE_MS)
-    cluster.produce(0, at(10))
-    cluster.steps(2)
+def test_gaps_expire_with_their_panes(cluster: Cluster):
     deleted(cluster, 20, next_at=20)
     retention_hours = HOURLY.retention_ms // HOUR_MS
     cluster.now_ms = NOW_MS + (retention_hours + 9) * HOUR_MS

@@ -51,8 +51,6 @@ def test_names_change_neither_the_spec_nor_what_others_call_its_blocks() -> None
     assert named.spec.fingerprint == plain.spec.fingerprint
     assert named.spec.device_document() == plain.spec.device_document()
     blocks, others = disclosed_blocks(named.spec), disclosed_blocks(plain.spec)
-    assert blocks is not None
-    assert others is not None
     assert (blocks.names, others.names) == (("rarely", "often"), None)
     asked = read_options(named.options, named.spec, {"range": ["often"]})
     assert asked.ranges[0].values((4,)).tolist() == [2, 3]

@@ -1,19 +1,30 @@
-"""Shares of blocks and sets of labels by name: published, over HTTP, in Python and as commands."""
+"""Blocks and sets by name, areas, and quantiles of each axis, in every way of asking."""
 
+import csv
+import io
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 import ldpstream as ldp
+from ldpstream.agents.cli.python.reports import define_collection
 from ldpstream.agents.config.query.capabilities import read_options
-from ldpstream.agents.document.flat import document_csv
+from ldpstream.agents.document.build import build_document
+from ldpstream.agents.document.flat import document_csv, document_rows
 from ldpstream.agents.document.model import EstimateDocument
+from ldpstream.agents.state.context import WindowTotals
 from ldpstream.agents.web import build_http
+from ldpstream.agents.web.estimates import one_axis
+from ldpstream.mechanisms.base.errors import QueryError
+from tests.exact.enumeration import accumulated
+from tests.seeded import SeededEntropy
 from tests.stream.asking import ask, post
 from tests.stream.cli import invoke, refused
-from tests.stream.serving import START_MS, serve_collections
+from tests.stream.querying import ldpstream, windows
+from tests.stream.serving import CITY, START_MS, Pipeline, serve_collections
 
 ZONES = "JFK,Queens\nLGA,Queens\nAstoria,Queens\nEWR,Newark\nSoHo,Manhattan\nHarlem,Manhattan\n"
 VISITS = ["JFK"] * 300 + ["Astoria"] * 200 + ["EWR"] * 100 + ["SoHo"] * 400
@@ -196,3 +207,143 @@ publish = { sets = { airports = ["JFK", "LGA", "EWR"] } }
     assert [line for line in shown.splitlines() if "Queens" in line and " 50.00% " in line]
     assert "airports" in shown
     assert "one of airports, Queens" in refused(invoke(*asked, "--range", "Bronx"))
+
+
+CROWD = {**CITY, "epsilon": 4.0}
+RINGS = {**CROWD, "domain": {"interval": [0.0, 8.0], "bins": 16}}
+SUMMED = {**CROWD, "project": "simplex"}
+WORDS = {**CROWD, "domain": {"values": [f"word {number}" for number in range(40)]}}
+
+
+@pytest.fixture
+def pipeline() -> Pipeline:
+    tables = {"city": CROWD, "rings": RINGS, "words": WORDS, "summed": SUMMED}
+    publish: dict[str, Any] = {"publish": {"top": 3}}
+    made = serve_collections({name: table | publish for name, table in tables.items()})
+    even = {
+        "city": [[row, column] for row in range(6) for column in range(10)] * 20,
+        "rings": [0.5 * place for place in range(16)] * 60,
+        "words": [f"word {number}" for number in range(40)] * 40,
+    }
+    loud = {"city": [[4, 7]] * 900, "rings": [3.2] * 900, "words": ["word 7"] * 900}
+    for name, served in made.collections.items():
+        like = "city" if name == "summed" else name
+        labels = even[like] + loud[like]
+        served.report(0, labels, times_ms=[START_MS] * len(labels))
+    return made
+
+
+async def entries_of(url: str, name: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    (document,) = await windows(url, name, "--areas", "--top", "0")
+    areas = document["areas"]
+    return areas, areas["entries"]
+
+
+@pytest.mark.parametrize(
+    ("name", "loud", "family"),
+    [("city", "4..4,7..7", 4 + 60), ("rings", "3.0..3.5", 31), ("words", "word 7", 41)],
+)
+async def test_areas_that_stand_out_are_named_and_can_be_asked_for(
+    url: str, name: str, loud: str, family: int
+) -> None:
+    areas, entries = await entries_of(url, name)
+    named = {one["name"]: one for one in entries}
+    assert loud in named
+    assert areas["family"] >= family
+    roots = [one for one in entries if one["inside"] is None]
+    assert [one["name"] for one in roots] == (
+        [f"block {block}" for block in range(4)] if name == "city" else ["all values"]
+    )
+    assert all(one["low"] == one["share"] == one["high"] for one in roots)
+    if name == "words":
+        assert named["all values"]["rest"]["values"] == 40 - len(entries) + 1
+        return
+    asked = [one for one in entries if one["inside"] is not None]
+    ranges = [word for one in asked for word in ("--range", one["name"])]
+    (document,) = await windows(url, name, *ranges)
+    for one, other in zip(asked, document["ranges"], strict=True):
+        assert one["share"] == pytest.approx(other["share"])
+
+
+async def test_a_terminal_shows_each_area_below_the_one_around_it(url: str) -> None:
+    areas, entries = await entries_of(url, "city")
+    told = (await ldpstream("query", url, "city", "--areas")).stdout
+    assert f"{len(entries)} of {areas['family']} areas shown" in told
+    for one in entries:
+        assert one["name"] in told
+    assert "  the rest" in told
+
+
+async def test_areas_are_not_projected_where_shares_are(url: str) -> None:
+    _, entries = await entries_of(url, "summed")
+    table = (await ldpstream("query", url, "summed", "--areas", "--csv")).stdout
+    rows = [row for row in csv.DictReader(io.StringIO(table)) if row["kind"] == "area"]
+    assert [(row["name"], float(row["value"]), row["projection"]) for row in rows] == [
+        (one["name"], one["share"], "none") for one in entries
+    ]
+
+
+MECHANISMS: dict[str, dict[str, Any]] = {
+    "l1-bits": {"epsilon": 4.0, "domain": {"sizes": [6, 9]}},
+    "l1-geometric": {"epsilon": 4.0, "domain": {"sizes": [6, 9]}},
+    "block-hadamard": {"epsilon": 6.0, "domain": {"sizes": [6, 9]}},
+    "tree": {"epsilon": 6.0, "domain": {"sizes": [6, 9]}},
+    "private weights": {
+        "mechanism": "l1-bits",
+        "epsilon": 4.0,
+        "domain": {"sizes": [6, 9]},
+        "weights": {"private": 3},
+    },
+}
+AXES: dict[str, Any] = {"epsilon": 4.0, "domain": {"sizes": [6, 9]}}
+LINE: dict[str, Any] = {"domain": {"size": 6}}
+N = 4000
+
+
+def document_of(keys: dict[str, Any], values: np.ndarray, n: int = N) -> EstimateDocument:
+    publish = {"quantiles": [0.15, 0.4], "top": 3}
+    collection = define_collection("c", **{"minimum": 0, "publish": publish, **keys})
+    mechanism, entropy = collection.spec.mechanism, SeededEntropy(3)
+    if collection.spec.domain.estimated is not collection.spec.domain:
+        values = values * 4 + 1
+    statistic = accumulated(mechanism, mechanism.privatize(values[:n], entropy=entropy))
+    totals = WindowTotals(0, 3_600_000, statistic, n, late=0, rejected=0)
+    return build_document(collection, totals, window=None, final=True)
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_they_are_those_of_the_coordinates(name: str):
+    rng = np.random.default_rng(5)
+    columns = rng.binomial(5, 0.6, N), rng.binomial(8, 0.3, N)
+    keys = {"mechanism": name, **MECHANISMS[name]}
+    document = document_of(keys, np.ravel_multi_index(columns, (6, 9)))
+    assert document.quantiles == []
+    found = {(one.axis, one.p): one for one in document.axis_quantiles}
+    assert list(found) == [(0, 0.15), (0, 0.4), (1, 0.15), (1, 0.4)]
+    for (axis, p), one in found.items():
+        truth = np.quantile(columns[axis], p, method="inverted_cdf")
+        assert one.value == truth
+        assert one.low <= truth <= one.high
+    rows = [row for row in document_rows(document) if "quantile" in row]
+    assert ["axis 0" in row for row in rows] == [True, True, False, False]
+
+
+def test_coordinates_of_bins_are_bins():
+    domain = {"interval": [[0.0, 1.0], [0.0, 10.0]], "bins": [2, 5]}
+    keys = {"mechanism": "l1-bits", "epsilon": 9.0, "domain": domain}
+    document = document_of(keys, np.full(N, 7))
+    assert [one.value for one in document.axis_quantiles] == [[0.5, 1.0]] * 2 + [[4.0, 6.0]] * 2
+    empty = document_of(keys, np.full(N, 7), 0)
+    assert {one.value for one in empty.axis_quantiles} == {None}
+
+
+def test_comparisons_and_series_leave_them_out_or_refuse_them():
+    """Published ones are left out; whoever asks for them is told."""
+    publish = {"quantiles": [0.5]}
+    grid = define_collection("c", mechanism="l1-bits", publish=publish, **AXES)
+    domain = grid.spec.domain
+    assert one_axis(grid.options, domain, explicit=False).quantiles == ()
+    with pytest.raises(QueryError, match="one ordered dimension"):
+        one_axis(grid.options, domain, explicit=True)
+    line = define_collection("c", mechanism="l1-bits", publish=publish, **{**AXES, **LINE})
+    assert one_axis(line.options, line.spec.domain, explicit=True).quantiles == (0.5,)

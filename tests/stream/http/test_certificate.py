@@ -10,16 +10,9 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from ldpstream.agents.document.answers import CollectionCertificate
-from ldpstream.agents.web import (
-    build_http,
-    certificates,
-)
-from ldpstream.agents.web import (
-    computation as computing,
-)
-from ldpstream.agents.web import (
-    worker_process as apart,
-)
+from ldpstream.agents.web import build_http, certificates
+from ldpstream.agents.web import computation as computing
+from ldpstream.agents.web import worker_process as apart
 from ldpstream.agents.web.computation import ComputeQueues
 from ldpstream.agents.web.worker_process import AnswerProcess
 from tests.processes import PATIENCE_SECONDS

@@ -16,8 +16,7 @@ from ldpstream.agents.state.view import totals
 from ldpstream.agents.web import HttpUnavailableError, build_http
 from ldpstream.agents.web import computation as computing
 from ldpstream.agents.web.api import DESCRIBING
-from ldpstream.mechanisms.base.times import format_time
-from tests.replicas import stored_final
+from tests.replicas import final_document
 from tests.stream.asking import FIRST, Client, ask
 from tests.stream.serving import MINUTE_MS, START_MS, Pipeline, Served, serve
 
@@ -50,14 +49,13 @@ async def test_collections_are_listed_in_the_order_of_the_configuration(client: 
 async def test_a_collection_whose_policy_is_worked_out_waits_for_no_other(
     client: Client,
 ) -> None:
-    assert client.app is not None
     first = await ask(client, "/api/collections/city")
     async with client.app[DESCRIBING], asyncio.timeout(10):
         assert await ask(client, "/api/collections/city") == first
 
 
 async def test_what_a_policy_means_takes_one_thread_at_a_time(
-    client: Client, monkeypatch: pytest.MonkeyPatch
+    client: Client, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counts = {"now": 0, "most": 0}
     to_thread = asyncio.to_thread
@@ -84,17 +82,6 @@ async def test_windows_show_their_progress(client: Client) -> None:
     }  # fmt: skip
     assert (second["n"], second["final"], second["published"]) == (400, False, False)
     assert not answer["more"]
-
-
-async def test_windows_can_be_chosen_by_number_and_by_time(client: Client) -> None:
-    path = "/api/collections/city/windows"
-    every = (await ask(client, f"{path}?all=true"))["windows"]
-    newest = await ask(client, f"{path}?last=1")
-    assert (newest["windows"], newest["more"]) == (every[1:], True)
-    assert (await ask(client, f"{path}?to={FIRST[1]}"))["windows"] == every[:1]
-    assert (await ask(client, f"{path}?from={FIRST[1]}"))["windows"] == every[1:]
-    assert (await ask(client, f"{path}?from={START_MS + 1}"))["windows"] == every[1:]
-    assert (await ask(client, f"{path}?to={START_MS}"))["windows"] == []
 
 
 async def test_estimates_are_the_documents_of_build_document(
@@ -131,33 +118,11 @@ async def test_a_span_is_final_once_all_its_windows_are(client: Client, pipeline
 async def test_a_closed_window_answers_its_final_apart_from_late_reports(
     client: Client, pipeline: Pipeline
 ) -> None:
-    city = pipeline.collections["city"]
-    stored = stored_final(city.context, city.replicas, START_MS)
-    assert stored is not None
+    final = final_document(pipeline.collections["city"], START_MS)
     answer = await ask(client, f"/api/collections/city/estimate?start={FIRST[0]}&end={FIRST[1]}")
     assert answer.pop("late") == 3
-    final = json.loads(stored)
     assert final.pop("late") == 0
     assert answer == final
-
-
-async def test_any_span_of_whole_panes_can_be_asked_for(client: Client) -> None:
-    path = "/api/collections/ages"
-    listed = (await ask(client, f"{path}/windows"))["windows"]
-    assert [one["window"]["start"] for one in listed] == [
-        format_time(START_MS - MINUTE_MS), format_time(START_MS)
-    ]  # fmt: skip
-    pane = await ask(client, f"{path}/estimate?start={START_MS}&end={START_MS + MINUTE_MS}")
-    assert pane["n"] == 800
-    assert not pane["final"]
-
-
-async def test_a_withheld_document_has_only_its_count(client: Client, pipeline: Pipeline) -> None:
-    rides = pipeline.collections["rides"]
-    rides.report(0, ["bus"] * 7, times_ms=[START_MS] * 7)
-    answer = await ask(client, "/api/collections/rides/estimate")
-    assert (answer["n"], answer["withheld"]) == (7, True)
-    assert "distribution" not in answer
 
 
 async def test_status_adds_up_partitions(client: Client) -> None:

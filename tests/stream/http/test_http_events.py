@@ -13,7 +13,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from ldpstream.agents.web import build_http, events
 from ldpstream.agents.web.events import FEEDS
 from tests.pages import agrees, shown_alone
-from tests.replicas import stored_final
+from tests.replicas import final_document
 from tests.stream.asking import Client, ask
 from tests.stream.serving import CITY, MINUTE_MS, START_MS, Pipeline, serve_collections, visits
 
@@ -112,11 +112,8 @@ async def test_open_windows_come_as_provisional_and_then_once_as_their_final(
         found = await read(answer, 2)
     assert {event.kind for event in found} == {"final", "provisional"}
     final = next(event for event in found if event.kind == "final")
-    city = pipeline.collections["city"]
-    stored = stored_final(city.context, city.replicas, START_MS)
-    assert stored is not None
     assert final.id == START_MS
-    assert final.data == json.loads(stored)
+    assert final.data == final_document(pipeline.collections["city"], START_MS)
 
 
 async def test_events_say_where_another_worker_counts_a_part(
@@ -184,7 +181,6 @@ async def test_readers_are_limited_and_leave_nothing_behind(
     client: Client, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(events, "READERS_LIMIT", 2)
-    assert isinstance(client.server, TestServer)
     feeds = client.server.app[FEEDS]
     async with client.get(PATH), client.get(PATH):
         assert list(feeds.readers.values()) == [2]

@@ -139,3 +139,19 @@ async def test_odd_paths_are_refused_in_json(pipeline: Pipeline, path: str) -> N
         answer = await client.get(URL(path, encoded=True))
         assert answer.status in (400, 404)
         assert list(await answer.json()) == ["error"]
+
+
+CALLS = 60
+
+
+@pytest.mark.slow
+def test_hostile_calls_get_answers_as_described() -> None:
+    pytest.importorskip("schemathesis", reason="needs the extra dev: pip install schemathesis")
+    from tests.fuzz.http import fuzz  # imported late: it takes a second, and may be missing
+
+    found = fuzz(CALLS)
+    assert found.failures == {}
+    assert found.stderr == ""
+    assert max(found.statuses) < 500
+    assert found.statuses[200] > CALLS // 10
+    assert found.calls >= CALLS

@@ -119,21 +119,6 @@ def test_no_module_and_no_stylesheet_is_left_over() -> None:
     assert modules() | {"js/main.js", "js/theme-choice.js"} == set(scripts())
 
 
-def test_a_bundle_has_every_module_once_after_those_it_imports() -> None:
-    texts = {
-        "js/main.js": '// Comment.\nimport { one } from "./shell/one.js";\none("// text");\n',
-        "js/shell/one.js": 'import { two } from "../two.js";\nexport const one = (x) => two(x);\n',
-        "js/two.js": "/** Long\n * comment. */\nexport function two(x) {}\n",
-    }
-    bundle = bundle_modules(texts, "js/main.js")
-    assert bundle == (
-        "// js/two.js\nconst { two } = (() => {\nfunction two(x) {}\nreturn { two };\n})();\n"
-        "// js/shell/one.js\nconst { one } = (() => {\nconst one = (x) => two(x);\n"
-        'return { one };\n})();\n// js/main.js\nconst {  } = (() => {\none("// text");\n'
-        "return {  };\n})();\n"
-    )
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -157,26 +142,6 @@ def test_the_vendored_files_are_those_of_the_readme() -> None:
     for name, digest in rows:
         assert hashlib.sha256((folder / "uplot" / name).read_bytes()).hexdigest() == digest
     assert "MIT" in (folder / "uplot" / "LICENSE").read_text()
-
-
-async def test_the_policy_allows_this_host_and_nothing_else() -> None:
-    async with TestClient(TestServer(build_http(serve_collections({"city": CITY})))) as client:
-        for path in (
-            "/",
-            f"/page/{load_assets()['page.css'].name}",
-            "/api/collections",
-            "/api/nothing",
-        ):
-            headers = (await client.get(path)).headers
-            policy = dict(
-                part.strip().split(" ", 1) for part in headers["Content-Security-Policy"].split(";")
-            )
-            assert policy["default-src"] == "'none'"
-            assert policy["worker-src"] == policy["script-src"] == policy["connect-src"] == "'self'"
-            assert policy["frame-ancestors"] == "'none'"
-            assert set(policy.values()) <= {"'none'", "'self'"}
-            assert headers["X-Content-Type-Options"] == "nosniff"
-            assert "Access-Control-Allow-Origin" not in headers
 
 
 def test_the_page_keeps_to_the_policy() -> None:
@@ -206,17 +171,7 @@ def test_the_scripts_find_every_element_that_they_use() -> None:
         assert {view, f"tab-{view}"} <= set(links.ids)
 
 
-def test_open_windows_are_asked_for_with_anytime_bounds() -> None:
-    script = scripts()["js/bounds.js"]
-    assert 'const WATCHED = "anytime";' in script
-    assert "anytime" in get_args(Method)
-    assert "const own = window.final || collection.method === WATCHED;" in script
-    assert "return own || !isOffered(collection, WATCHED) ? collection.method : WATCHED;" in script
-    assert "at every moment of the window at once" in script
-
-
 def test_every_method_can_be_chosen() -> None:
     page_text = load_assets()["index.html"].body.decode()
     choices = re.search(r'id="method">(.*?)</select>', page_text, re.DOTALL)
-    assert choices is not None
     assert set(re.findall(r'value="([a-z-]*)"', choices[1])) == {"", *get_args(Method)}

@@ -1,35 +1,51 @@
-"""Senders and their frames: sizes, order, tokens, and what a record holds besides its frame."""
+"""Senders, the SDK's gateway and `send`: frames, tokens, order, bounds, and counts of arrivals."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from aiokafka.errors import KafkaError, KafkaTimeoutError, MessageSizeTooLargeError
 
+import ldpstream as ldp
 from ldpstream.agents.broker.record_time import record_time_ms
-from ldpstream.agents.device import Framer, Sender
+from ldpstream.agents.cli.send import Acknowledged, Delivery
+from ldpstream.agents.device import Framer, Gateway, Sender
+from ldpstream.mechanisms import CollectionSpec
+from ldpstream.mechanisms.base.errors import ValueOutsideDomainError
 from ldpstream.mechanisms.ledger import Ledger
 from tests.stream.device_frames import BITS, NUMBERS, collection, read, times
+from tests.stream.modes import MODES
 from tests.stream.serving import START_MS
 
 
 class Producer:
-    """Acknowledges everything at once; keeps partitions and values, in order."""
+    """Acknowledges everything at once; keeps what is sent, and while it was open or not."""
 
     def __init__(self) -> None:
-        self.sent: list[tuple[int | None, bytes]] = []
+        self.open = False
+        self.records: list[tuple[Any, ...]] = []
 
-    async def send(
-        self, _topic: str, partition: int | None, _key: None, value: bytes, *, timestamp_ms: int
-    ) -> None:
-        assert timestamp_ms > 0
-        self.sent.append((partition, value))
+    async def start(self) -> None:
+        self.open = True
+
+    async def stop(self) -> None:
+        self.open = False
+
+    async def send(self, *fields: Any, timestamp_ms: int) -> None:
+        assert timestamp_ms >= 0
+        self.records.append((*fields, timestamp_ms, self.open))
+
+    @property
+    def sent(self) -> list[tuple[int | None, bytes]]:
+        """Partitions and values, in order."""
+        return [(partition, value) for _, partition, _, value, *_ in self.records]
 
 
 async def test_tokens_come_from_the_ledger_and_say_the_partition(tmp_path: Path):
     spec = collection(NUMBERS + "one_report = true\npartitions = 5\n")
     plain, rule, producer = collection(), spec.one_report, Producer()
-    assert rule is not None
     hour_ms = rule.window_ms
     sender = Sender(spec, "nowhere:1", producer=producer)
     with Ledger(tmp_path / "ledger", specs=[(spec, hour_ms)], budget=99) as ledger:
@@ -43,7 +59,7 @@ async def test_tokens_come_from_the_ledger_and_say_the_partition(tmp_path: Path)
     assert [value[-8:] for _, value in producer.sent] == list(map(bytes, wanted))
     assert [partition for partition, _ in producer.sent] == rule.partition(wanted).tolist()
     assert len({partition for partition, _ in producer.sent}) > 1
-    producer.sent.clear()
+    producer.records.clear()
     await sender.send_reports(np.zeros(40, int), times_ms=starts_ms.repeat(2), tokens=wanted)
     assert sorted(p for p, _ in producer.sent if p is not None) == sorted(
         set(rule.partition(wanted))
@@ -98,27 +114,9 @@ def test_frames_end_by_number_and_by_bytes():
         Framer(spec, max_bytes=25)
 
 
-class FakeProducer:
-    """Keeps what is sent, and whether it is open."""
-
-    def __init__(self) -> None:
-        self.open = False
-        self.sent: list[tuple[Any, ...]] = []
-
-    async def start(self) -> None:
-        self.open = True
-
-    async def stop(self) -> None:
-        self.open = False
-
-    async def send(self, *fields: Any, timestamp_ms: int) -> None:
-        assert self.open
-        self.sent.append((*fields, timestamp_ms))
-
-
 async def test_senders_share_a_connection_and_send_nothing_besides_the_frame():
     hours = collection(NUMBERS.replace("ages", "hours") + 'precision = "1h"\n')
-    sender, producer = Sender(collection(), "127.0.0.1:1"), FakeProducer()
+    sender, producer = Sender(collection(), "127.0.0.1:1"), Producer()
     sender._producer = producer
     async with sender:
         other = sender.sharing(hours)
@@ -127,9 +125,9 @@ async def test_senders_share_a_connection_and_send_nothing_besides_the_frame():
         assert producer.open
         await sender.send([3], times_ms=[START_MS])
     assert not producer.open
-    for spec, record in zip((hours, collection()), producer.sent, strict=True):
-        topic, partition, key, value, timestamp_ms = record
-        assert (topic, partition, key) == (spec.topic, None, None)
+    for spec, record in zip((hours, collection()), producer.records, strict=True):
+        topic, partition, key, value, timestamp_ms, was_open = record
+        assert (topic, partition, key, was_open) == (spec.topic, None, None, True)
         assert timestamp_ms % spec.precision_ms == 0
         assert value[4:12] == spec.fingerprint
 
@@ -140,3 +138,246 @@ def test_record_times_are_truncated_but_never_by_more_than_a_day():
     assert record_time_ms(now_ms, precision_ms=60_000) == START_MS + 60_000
     for precision_ms in (86_400_000, 700 * 86_400_000):
         assert record_time_ms(now_ms, precision_ms=precision_ms) == START_MS - START_MS % 86_400_000
+
+
+HOUR_MS = 3_600_000
+AGES = ldp.define_collection(
+    "ages",
+    mechanism="randomized-response",
+    epsilon=60.0,  # a report shows its value
+    domain={"interval": [0, 100], "bins": 10},
+)
+
+
+def reports(kept: Producer) -> list[int]:
+    size = AGES.spec.report_bytes
+    return [int.from_bytes(frame[-size:], "little") for _, frame in kept.sent]
+
+
+async def test_numbers_outside_move_to_the_nearest_end():
+    kept = Producer()
+    sender = Sender(AGES.spec, "unused:1", producer=kept)
+    for age in (150, -1, 42):
+        await sender.send([age], clamp=True)
+    for age in (100, 0, 42):
+        await sender.send([age])
+    found = reports(kept)
+    assert found[:3] == found[3:]
+    assert len(set(found)) == 3
+    with pytest.raises(ValueOutsideDomainError):
+        await sender.send([150])
+    with pytest.raises(ValueOutsideDomainError):
+        await sender.send([float("nan")], clamp=True)
+    with pytest.raises(ValueError, match="clamp: expected a collection with only numbers"):
+        await Sender(MODES.spec, "unused:1", producer=kept).send(["bus"], clamp=True)
+
+
+async def test_a_ledger_takes_what_was_moved(tmp_path: Path):
+    kept = Producer()
+    sender = Sender(AGES.spec, "unused:1", producer=kept)
+    with Ledger(tmp_path / "ledger", specs=[(AGES.spec, HOUR_MS)], budget=600) as ledger:
+        with pytest.raises(ValueOutsideDomainError):
+            await sender.send_once(150, ledger=ledger, time_ms=0)
+        assert await sender.send_once(150, ledger=ledger, time_ms=0, clamp=True)
+    await sender.send([100])
+    first, second = reports(kept)
+    assert first == second
+
+
+class FakeSender:
+    """Keeps frames, and acknowledges them once it may."""
+
+    def __init__(self, spec: CollectionSpec, *, held: bool = False) -> None:
+        self.spec = spec
+        self.frames: list[bytes] = []
+        self.errors: list[Exception] = []
+        self.may = asyncio.Event()
+        if not held:
+            self.may.set()
+
+    async def produce(self, frame: bytes) -> None:
+        self.frames.append(frame)
+        await self.may.wait()
+        if self.errors:
+            raise self.errors.pop()
+
+
+def gateway(sender: FakeSender, **options: Any) -> Gateway:
+    return Gateway(sender, **{"linger_seconds": 60.0, **options})
+
+
+async def test_reports_of_many_devices_share_frames_and_all_arrive():
+    spec = collection()
+    reports, sender = spec.privatize(np.arange(95)), FakeSender(spec)
+    async with gateway(sender, max_reports=10) as one:
+        adding = [
+            asyncio.ensure_future(one.add(reports[i : i + 5], times_ms=times(95)[i : i + 5]))
+            for i in range(0, 90, 5)
+        ]
+        await asyncio.gather(*adding)
+        assert len(sender.frames) == 9
+        last = asyncio.ensure_future(one.add(reports[90:], times_ms=times(5)))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert not last.done()
+        assert one.waiting == 5
+    await last
+    arrived = [report for frame in sender.frames for report in read(spec, frame)[1]]
+    assert sorted(arrived) == sorted(reports.tolist())
+
+
+async def test_a_frame_is_sent_after_it_has_lingered():
+    spec = collection()
+    sender = FakeSender(spec)
+    async with gateway(sender, linger_seconds=0.02) as one:
+        async with asyncio.timeout(60):
+            await one.add(spec.privatize([1, 2]), times_ms=times(2))
+        assert len(sender.frames) == 1
+        async with asyncio.timeout(60):
+            await one.add(spec.privatize([3]), times_ms=times(1))
+        assert len(sender.frames) == 2
+
+
+async def test_add_returns_only_after_the_broker_has_acknowledged():
+    spec = collection()
+    sender = FakeSender(spec, held=True)
+    async with gateway(sender, max_reports=2) as one:
+        adding = asyncio.ensure_future(one.add(spec.privatize([1, 2]), times_ms=times(2)))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert sender.frames
+        assert not adding.done()
+        sender.may.set()
+        await adding
+
+
+async def test_an_error_goes_to_all_whose_reports_were_in_the_frame_and_to_no_other():
+    spec = collection()
+    sender = FakeSender(spec)
+    sender.errors = [KafkaTimeoutError()]
+    async with gateway(sender, max_reports=4) as one:
+        adding = [one.add(spec.privatize([i, i]), times_ms=times(2)) for i in range(4)]
+        results = await asyncio.gather(*adding, return_exceptions=True)
+        assert [isinstance(r, KafkaTimeoutError) for r in results] == [True, True, False, False]
+        # A call that spans two frames raises the error of either.
+        sender.errors = [KafkaTimeoutError()]
+        with pytest.raises(KafkaTimeoutError):
+            await one.add(spec.privatize(np.arange(8)), times_ms=times(8))
+        assert one.waiting == 0
+
+
+async def test_an_unexpected_error_leaves_nobody_waiting():
+    spec = collection()
+    reports, sender = spec.privatize(np.arange(10)), FakeSender(spec)
+    sender.errors.append(ZeroDivisionError("in a client"))
+    async with gateway(sender, max_reports=10, max_waiting=10) as one, asyncio.timeout(30):
+        with pytest.raises(ZeroDivisionError):
+            await one.add(reports, times_ms=times(10))
+        # The failed reports no longer count as waiting.
+        await one.add(reports, times_ms=times(10))
+    assert len(sender.frames) == 2
+
+
+async def test_memory_is_bounded_and_those_who_wait_go_on():
+    spec = collection()
+    sender = FakeSender(spec, held=True)
+    async with gateway(sender, max_reports=10, max_waiting=30) as one:
+        adding = asyncio.ensure_future(one.add(spec.privatize(np.arange(95)), times_ms=times(95)))
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert one.waiting == 30
+        assert len(sender.frames) == 3
+        sender.may.set()
+        # The rest does not fill a frame, and is sent when the gateway is closed.
+        for _ in range(200):
+            await asyncio.sleep(0)
+        assert one.waiting == 5
+    await adding
+    assert sum(len(read(spec, frame)[1]) for frame in sender.frames) == 95
+
+
+async def test_a_cancelled_caller_leaves_the_others_alone():
+    spec = collection()
+    sender = FakeSender(spec)
+    sender.errors = [KafkaTimeoutError()]
+    async with gateway(sender) as one:
+        given_up = asyncio.ensure_future(one.add(spec.privatize([1]), times_ms=times(1)))
+        other = asyncio.ensure_future(one.add(spec.privatize([2]), times_ms=times(1)))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        given_up.cancel()
+    with pytest.raises(KafkaTimeoutError):
+        await other
+    assert given_up.cancelled()
+    with pytest.raises(ValueError, match="max_waiting"):
+        gateway(sender, max_reports=2, max_waiting=1)
+
+
+class FakeBatch:
+    def __init__(self, room: int) -> None:
+        self.room = room
+        self.values: list[bytes] = []
+
+    def append(self, *, key: None, value: bytes, timestamp: int) -> object | None:
+        if len(self.values) == self.room:
+            return None
+        assert timestamp % 1_000 == 0
+        self.values.append(value)
+        return object()
+
+
+class Batching:
+    """Acknowledges batches at once or later, and refuses those that hold a certain message."""
+
+    def __init__(self, *, room: int, refused: bytes = b"", at_once: bool = True) -> None:
+        self.room = room
+        self.refused = refused
+        self.at_once = at_once
+        self.sent: list[tuple[int, list[bytes]]] = []
+        self.waiting: list[asyncio.Future[None]] = []
+
+    def create_batch(self) -> FakeBatch:
+        return FakeBatch(self.room)
+
+    async def send_batch(self, batch: FakeBatch, topic: str, *, partition: int) -> Any:
+        self.sent.append((partition, batch.values))
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if self.refused in batch.values:
+            future.set_exception(MessageSizeTooLargeError())
+        elif self.at_once:
+            future.set_result(None)
+        else:
+            self.waiting.append(future)
+        return future
+
+
+async def test_a_refused_batch_is_raised_and_not_counted():
+    producer = Batching(room=2, refused=b"5")
+    delivery = Delivery(producer, "t", 1, precision_ms=1_000)
+    for i in range(10):
+        await delivery.add(b"%d" % i, reports=10)
+    with pytest.raises(KafkaError):
+        await delivery.flush()
+    assert delivery.acknowledged == Acknowledged(messages=8, reports=80)
+
+
+async def test_messages_in_flight_are_bounded():
+    producer = Batching(room=1, at_once=False)
+    delivery = Delivery(producer, "t", 1, precision_ms=1_000)
+
+    async def add_all() -> None:
+        for i in range(200):
+            await delivery.add(b"%d" % i, reports=1)
+        await delivery.flush()
+
+    task = asyncio.create_task(add_all())
+    for _ in range(1_000):
+        await asyncio.sleep(0)
+    assert 1 < len(producer.sent) <= 64
+    while not task.done():
+        for future in producer.waiting:
+            if not future.done():
+                future.set_result(None)
+        await asyncio.sleep(0)
+    await task
+    assert delivery.acknowledged.messages == 200

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from types import SimpleNamespace
@@ -10,14 +11,17 @@ from typing import Any, cast
 import faust
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.cluster import ClusterMetadata
+from aiokafka.protocol.metadata import MetadataResponse_v0
 from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread
 from faust.types import TP
 
 from ldpstream.agents.engine.patches.batch_channel import BatchChannel
-from ldpstream.agents.engine.patches.consumer_group import FaustGroup
+from ldpstream.agents.engine.patches.even_assignor import EvenAssignor
 from ldpstream.agents.engine.patches.silent_partitions import silence
-from ldpstream.agents.engine.patches.worker_app import QuietThread
+from ldpstream.agents.engine.patches.worker_app import QuietThread, WorkerApp
 from ldpstream.agents.engine.source import Batch
+from tests.stream.engines import make_group
 
 
 def test_a_consumer_thread_that_crashes_prints_nothing(
@@ -49,8 +53,7 @@ async def test_a_commit_that_is_not_answered_is_given_up(monkeypatch: pytest.Mon
     monkeypatch.setattr("ldpstream.agents.engine.patches.consumer_group._CALL_SECONDS", 0.01)
     coordinator = SimpleNamespace(_rejoin_needed_fut=asyncio.Future())
     consumer = SimpleNamespace(assignment=lambda: {ours}, commit=commit, _coordinator=coordinator)
-    own = SimpleNamespace(_thread=SimpleNamespace(_consumer=consumer, call_thread=call_thread))
-    group = FaustGroup(cast("faust.App", SimpleNamespace(consumer=own)))
+    group = make_group(consumer, call_thread)
     assert not await group.commit({ours: 7})
     async with asyncio.timeout(30):
         await ended.wait()
@@ -66,9 +69,7 @@ async def test_a_consumer_thread_that_has_ended_commits_nothing():
         loop.call_soon_threadsafe(loop.stop)
 
     consumer = SimpleNamespace(assignment=lambda: {ours})
-    thread = SimpleNamespace(_consumer=consumer, call_thread=call_thread, thread_loop=loop)
-    app = SimpleNamespace(consumer=SimpleNamespace(_thread=thread))
-    assert not await FaustGroup(cast("faust.App", app)).commit({ours: 7})
+    assert not await make_group(consumer, call_thread, thread_loop=loop).commit({ours: 7})
 
 
 async def test_a_users_app_that_restores_its_tables_does_not_leave_yet():
@@ -85,14 +86,13 @@ async def test_a_users_app_that_restores_its_tables_does_not_leave_yet():
         assignment=lambda: {TopicPartition("trips", 0)},
         unsubscribe=lambda: left.append("unsubscribed"),
     )
-    thread = SimpleNamespace(_consumer=consumer, call_thread=call_thread)
     app = SimpleNamespace(
         conf=SimpleNamespace(consumer_group_instance_id=None),
         rebalancing=True,
         on_rebalance_start=lambda: None,
-        consumer=SimpleNamespace(_thread=thread, on_partitions_revoked=revoke),
     )
-    group = FaustGroup(cast("faust.App", app))
+    group = make_group(consumer, call_thread, app=app)
+    app.consumer.on_partitions_revoked = revoke
     assert not await group.leave()
     assert left == []
     app.rebalancing = False
@@ -114,9 +114,7 @@ async def test_silencing_partitions_is_repeated_until_it_succeeds():
         return True
 
     consumer = SimpleNamespace(assignment=lambda: ours)
-    thread = SimpleNamespace(_consumer=consumer, call_thread=call_thread)
-    own = SimpleNamespace(_thread=thread)
-    FaustGroup(cast("faust.App", SimpleNamespace(consumer=own))).silence(ours)
+    make_group(consumer, call_thread).silence(ours)
     async with asyncio.timeout(30):
         await silenced.wait()
     assert calls == [ours] * 3
@@ -168,3 +166,32 @@ async def test_a_channel_keeps_its_batches_when_flow_resumes():
     assert not channel.empty()
     assert [queue.get_nowait() for _ in range(3)] == batches
     assert channel.empty()
+
+
+def _assigned(app: WorkerApp, cluster: ClusterMetadata) -> dict[str, list[int]]:
+    assignor = EvenAssignor(app)
+    found = assignor.assign(cluster, {"one": assignor.metadata({"city.reports"})})
+    return dict(found["one"].assignment)
+
+
+def _of(partitions: int) -> ClusterMetadata:
+    cluster = ClusterMetadata()
+    known = [(0, number, 1, [1], [1]) for number in range(partitions)]
+    cluster.update_metadata(
+        MetadataResponse_v0([(1, "127.0.0.1", 9092)], [(0, "city.reports", known)])
+    )
+    return cluster
+
+
+@pytest.mark.parametrize(
+    ("cluster", "many"),
+    [(ClusterMetadata(), 4), (_of(4), 4), (_of(8), 8)],
+    ids=["unknown", "known", "added"],
+)
+def test_a_leader_without_metadata_assigns_the_configured_partitions(
+    cluster: ClusterMetadata, many: int
+) -> None:
+    """Metadata may fail to load while the group goes on; nobody would own anything then."""
+    app = WorkerApp("group", broker="kafka://127.0.0.1:9092", store="memory://")
+    app.partitions = Counter({"city.reports": 4})
+    assert _assigned(app, cluster) == {"city.reports": [*range(many)]}

@@ -1,8 +1,15 @@
-"""A user's own clients in the same process behave as if this package were not there."""
+"""A user's own clients are left alone, and what `broker/patches` mends is still wrong."""
 
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
+from aiokafka import TopicPartition
+from aiokafka.consumer.fetcher import READ_COMMITTED, PartitionRecords
+from aiokafka.record.memory_records import MemoryRecords
+
+from tests.unreadable import unreadable
 
 _COMPARE = """
 import importlib, pkgutil, sys
@@ -64,48 +71,51 @@ app = faust.App("own", store="memory://")
 attach(app, read_config(tables, base=Path(), environment={}))
 # What all of its clients are made with.
 connection("broker:9092", {})
-SETUP
-after = look(modules)
-different = {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
-print("compared", len(before) > 10_000, *sorted(map(str, different)), sep="\\n")
-"""
 
 
-def different(setup: str = "") -> list[str]:
-    """Return what differs in the libraries after imports, `attach` and `setup`."""
-    code = _COMPARE.replace("SETUP", setup)
-    run = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=Path(__file__).resolve().parents[3],
-    )
-    assert run.returncode == 0, run.stderr
-    compared, enough, *found = run.stdout.splitlines()
-    assert (compared, enough) == ("compared", "True")
-    return found
+def show():
+    after = look(modules)
+    different = {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
+    print(len(before) > 10_000, *sorted(map(str, different)), sep="\\n")
 
 
-def test_importing_and_attaching_leave_aiokafka_and_faust_as_they_were() -> None:
-    assert different() == []
-
-
-def test_what_is_named_or_replaced_is_noticed() -> None:
-    """A patch that names errors adds kinds of unknown errors to one table, and changes no other."""
-    setup = """
-from aiokafka.errors import UnknownError, kafka_errors
+show()
+from aiokafka.errors import UnknownError, kafka_errors, for_code
 from ldpstream.agents.broker.patches.error_names import name_errors
 
+assert for_code(87) is UnknownError  # Later errors have no names.
 known = {**kafka_errors}
 name_errors()
 assert known.items() <= kafka_errors.items()
 assert all(issubclass(kafka_errors[code], UnknownError) for code in kafka_errors.keys() - known)
 import aiokafka.consumer.fetcher as one; one.MemoryRecords = object
 faust.App.on_webserver_init = None
+show()
 """
-    found, replaced = different(setup), ("MemoryRecords", "on_webserver_init")
+
+
+_REPLACED = ("MemoryRecords", "on_webserver_init")
+
+
+def test_importing_and_attaching_leave_aiokafka_and_faust_as_they_were() -> None:
+    """What is named or replaced afterwards is noticed.
+
+    A patch that names errors adds kinds of unknown errors to one table, and changes no other.
+    """
+    root = Path(__file__).resolve().parents[3]
+    run = subprocess.run([sys.executable, "-c", _COMPARE], capture_output=True, text=True, cwd=root)
+    assert run.returncode == 0, run.stderr
+    enough, after, *found = run.stdout.splitlines()
+    assert (enough, after) == ("True", "True")
     assert "('aiokafka.consumer.fetcher', 'MemoryRecords')" in found
     assert "('faust.app.base', 'App', 'on_webserver_init')" in found
-    rest = [one for one in found if not any(name in one for name in replaced)]
+    rest = [one for one in found if not any(f"'{name}'" in one for name in _REPLACED)]
     assert rest == ["('aiokafka.errors', 'kafka_errors')"]
+
+
+def test_a_batch_that_cannot_be_read_raises_at_every_fetch() -> None:
+    records = MemoryRecords(unreadable([b"readable"]))
+    place = TopicPartition("trips", 0)
+    read = PartitionRecords(place, records, [], 0, None, None, True, READ_COMMITTED)
+    with pytest.raises(UnicodeDecodeError):
+        list(read)

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from benchmarks.resilience.forged_times import WINDOWS, Late, measure
 
-from ldpstream.agents.engine.source import Batch
 from ldpstream.agents.state.batch import MEMORY, Dates
 from ldpstream.agents.state.windows import WindowSpec
 
@@ -81,17 +80,6 @@ def test_records_that_do_not_say_when_are_passed_over():
     assert read(times, repeat(100))[-1] == NOW_MS - 8_000
     assert read([-1] * 3, repeat(2)) == [NOW_MS] * 3
     assert read(times, repeat(100), since_ms=NOW_MS - 5)[-1] == NOW_MS - 5
-
-
-def test_slices_keep_the_timestamps_of_their_records():
-    records = [(offset, b"x" * 100_000) for offset in range(7)]
-    dates = Dates(tuple(range(7)), appended=True)
-    batch = Batch(partition=0, start=0, stop=7, end=7, records=records, dates=dates)
-    slices = list(batch.slices())
-    assert len(slices) > 2
-    for part in slices:
-        own = tuple(offset for offset, _ in part.records)
-        assert part.dates == Dates(own, appended=True, before=tuple(range(own[0])))
 
 
 @pytest.mark.slow

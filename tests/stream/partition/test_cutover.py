@@ -214,7 +214,6 @@ def test_deleted_offsets_that_an_accepted_state_has_decided_are_not_lost() -> No
         new._flush(1, honest=True)
     new.catch_up()
     part = new._load(0)
-    assert part is not None
     assert part.skip_to(5, now_ms=10) == 0
     assert part.skip_to(8, now_ms=10) == 3
     assert (part.work.next, part.work.lost) == (8, 3)

@@ -32,7 +32,6 @@ def taken(window: WindowSpec, *, n: int = 2_000) -> tuple[Partition, Delays]:
         arrived = Arrivals(arrived_ms[some], arrived_ms[some])
         part.ingest(list(enumerate(values, start)), now_ms=NOW_MS + 700_000, arrived=arrived)
     settle(replica, part)
-    assert part.outcome is not None
     return part, part.outcome.delays
 
 
@@ -55,7 +54,6 @@ def test_delays_run_from_event_to_arrival_even_for_times_too_far_ahead():
     part.ingest(list(enumerate(values)), now_ms=NOW_MS)
     assert part.work.rejected["future"] == 1
     settle(replica, part)
-    assert part.outcome is not None
     counts = dict(zip((*DELAY_MS, None), part.outcome.delays.delay.counts.tolist(), strict=True))
     assert {bound: n for bound, n in counts.items() if n} == {-5_000: 1, 0: 2, 100: 2}
 
@@ -64,17 +62,14 @@ def test_later_reports_belong_to_the_next_head():
     replica, part = loaded(make_context(WINDOW))
     part.ingest([(0, frame((NOW_MS, 1)))], now_ms=NOW_MS)
     flush = part.flush()
-    assert flush is not None
     part.ingest([(1, frame((NOW_MS, 1))), (2, frame((NOW_MS, 1)))], now_ms=NOW_MS)
     records = [(at, *record) for at, record in enumerate([*flush.cells, flush.head])]
     replica.read(records, position=len(records), end=len(records))
     part.settle()
     outcome = part.outcome
-    assert outcome is not None
     assert (outcome.counted, outcome.delays.lateness.counts.sum()) == (1, 1)
     settle(replica, part, start=99)
     outcome = part.outcome
-    assert outcome is not None
     assert (outcome.counted, outcome.delays.lateness.counts.sum()) == (2, 2)
 
 

@@ -59,7 +59,6 @@ def test_every_message_has_the_fates_that_the_wire_format_says(name: str):
         log += len(flush.cells) + 1
         copied += flush.copies
     head = replica.head
-    assert head is not None
     found = {"counted": head.n, "late": head.late, **head.rejected}
     assert found == {"counted": 0, "late": 0, **expected.outcomes}
     assert expected.outcomes["counted"] > EACH

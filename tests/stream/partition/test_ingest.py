@@ -17,10 +17,10 @@ from ldpstream.agents.state.partition import Partition
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import WindowSpec
-from ldpstream.mechanisms.wire.frame import decode_frame
+from ldpstream.mechanisms.wire.frame import decode_frame, encode_frame
 from tests.soak import chosen
-from tests.stream.batches import NOW_MS, contexts, sources
-from tests.stream.harness import frame, loaded, make_context, settle
+from tests.stream.batches import NOW_MS, WINDOW, contexts, sources
+from tests.stream.harness import Cluster, frame, loaded, make_context, make_spec, settle
 from tests.stream.oracle import Oracle
 
 ARRIVED = st.integers(NOW_MS - 60, NOW_MS + 20)
@@ -47,7 +47,6 @@ def test_batches_get_the_fates_of_their_reports_one_by_one(
         assert part.work.clock == oracle.clock
     copies = settle(replica, part).copies
     head = replica.head
-    assert head is not None
     outcomes = Counter(one.outcome for one in oracle.outcomes)
     assert (head.next, head.n, head.late) == (offset, outcomes["counted"], outcomes["late"])
     assert head.rejected == {
@@ -133,7 +132,6 @@ def test_a_half_ingested_batch_is_never_flushed(monkeypatch: pytest.MonkeyPatch)
     assert part.flush() is None
     assert part.settle() is Settled.LOST
     again = Partition.load(context, 0, [replica], epoch=2)
-    assert again is not None
     assert again.next == 0
 
 
@@ -143,3 +141,36 @@ def test_offsets_below_next_are_refused():
     assert part.next == 5
     with pytest.raises(ValueError, match="offsets of at least next"):
         part.ingest([(4, frame((NOW_MS, 0)))], now_ms=NOW_MS)
+
+
+def test_a_message_with_one_fate_is_copied_unchanged():
+    cluster = Cluster(make_context(WINDOW), now_ms=NOW_MS)
+    message = frame((NOW_MS + 100, 0), (NOW_MS + 200, 1))
+    cluster.produce(0, message)
+    cluster.step()
+    assert [copy.value for copy in cluster.copies] == [message]
+
+
+def test_copies_never_exceed_64_kib():
+    spec = make_spec()
+    cluster = Cluster(make_context(WINDOW), now_ms=NOW_MS)
+    count = 100_000
+    late_ms, symbols = np.full(count, NOW_MS - 500), np.zeros((count, 1), dtype=np.uint8)
+    cluster.produce(0, frame((NOW_MS, 0)))
+    cluster.produce(0, encode_frame(spec.fingerprint, late_ms, symbols), b"x" * 100_000)
+    cluster.step()
+    assert cluster.head().late == count
+    assert max(len(copy.value) for copy in cluster.copies) <= 64 * 1024
+    late = [copy.value for copy in cluster.copies if copy.kind == "late"]
+    frames = [decode_frame(value, fingerprint=spec.fingerprint, report_bytes=1) for value in late]
+    assert sum(len(decoded.payload) for decoded in frames) == count
+    (rejected,) = (copy.value for copy in cluster.copies if copy.kind == "rejected")
+    assert rejected == b"x" * (64 * 1024)
+
+
+def test_rejected_messages_are_not_copied_where_that_is_off():
+    cluster = Cluster(make_context(WINDOW, copy_rejected=False), now_ms=NOW_MS)
+    cluster.produce(0, frame((NOW_MS, 0)), None, frame((NOW_MS, 9)), frame((NOW_MS - 500, 0)))
+    cluster.step()
+    assert cluster.head().rejected == {"undecodable": 1, "range": 1}
+    assert [copy.kind for copy in cluster.copies] == ["late"]

@@ -1,11 +1,15 @@
-"""A closed pane is stored once: what partition 0 gathers, what others keep, what is answered."""
+"""What states hold: panes that are gathered, conflicting workers, and a table's windows."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import pytest
 
+from ldpstream.agents.engine.loading import RECENT_SECONDS, ConflictingWorkers
 from ldpstream.agents.engine.windowed_table import NotReadyError, WindowedTable
+from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.encoding import encode_head, encode_key, state_prefix
 from ldpstream.agents.state.listing import windows
 from ldpstream.agents.state.partition import Partition
@@ -13,8 +17,11 @@ from ldpstream.agents.state.records import HEAD, Head, Key
 from ldpstream.agents.state.replica import BehindError, Replica
 from ldpstream.agents.state.view import totals
 from ldpstream.agents.state.windows import WindowSpec
+from tests.property.configs import MINIMAL, read
 from tests.stream.engines import make_engine
-from tests.stream.harness import Cluster, frame, make_context, make_spec
+from tests.stream.harness import HOUR_MS, Cluster, frame, make_context, make_spec
+from tests.stream.hourly import HOURLY, NOW_MS
+from tests.stream.hourly import at as of_minute
 
 WINDOW = WindowSpec(size_ms=10, hop_ms=10, idle_ms=None, retention_ms=100)
 CONTEXT = make_context(WINDOW, spec=make_spec(20), chunk=16)
@@ -38,44 +45,9 @@ def close(cluster: Cluster, time_ms: int = 15) -> None:
         cluster.produce(p, at(time_ms, 1))
 
 
-def replicas(cluster: Cluster) -> list[Replica]:
-    return cluster.replicas[: cluster.partitions]
-
-
-def stored(cluster: Cluster, pane: int) -> list[tuple[int, str, int]]:
-    return sorted(
-        (replica.partition, name.kind, len(cell.value))
-        for replica in replicas(cluster)
-        for name, cell in replica.cells.items()
-        if name.kind in ("count", "n", "late") and name.number == pane
-    )
-
-
 def told(shown: Sequence[Replica], end_ms: int = 10) -> tuple[list[int], int, int]:
     found = totals(CONTEXT, shown, 0, end_ms)
     return found.statistic.tolist(), found.n, found.late
-
-
-@pytest.mark.parametrize("partitions", [2, 3, 8])
-def test_what_is_stored_of_a_closed_pane_does_not_depend_on_the_number_of_partitions(
-    partitions: int,
-):
-    alone, cluster = make_cluster(1), make_cluster(partitions)
-    cluster.steps(2)
-    before = told(replicas(cluster))
-    assert {p for p, _, _ in stored(cluster, 0)} == set(range(partitions))
-    for one in (alone, cluster):
-        close(one)
-        one.steps(4)
-    assert stored(cluster, 0) == stored(alone, 0)
-    assert told(replicas(cluster)) == told(replicas(alone)) == before
-    assert (
-        sum(head.n - head.gone for head in map(cluster.head, range(partitions))) == 12 + partitions
-    )
-    assert sorted(cluster.finals()) == sorted(alone.finals())
-    for p in range(partitions):
-        cluster.sweep(p)
-        assert not cluster.replicas[p].dead()
 
 
 def test_nothing_is_loaded_while_partition_0_has_lost_what_it_stores():
@@ -122,33 +94,70 @@ def test_an_emptied_partition_0_is_a_problem_that_names_the_way_out():
     assert "`ldpstream reset city`" in problem
 
 
-def test_panes_expire_where_they_are_stored():
-    cluster = make_cluster(3)
-    close(cluster)
-    cluster.steps(4)
-    close(cluster, 150)
-    cluster.steps(6)
-    assert not stored(cluster, 0)
-    for p in range(3):
-        head, cells = cluster.head(p), cluster.replicas[p]
-        assert head.n - head.gone == sum(cells.totals(pane).n for pane in cells.all_panes())
+HOURS = make_context(HOURLY)
+HALVES = make_context(replace(HOURLY, size_ms=HOUR_MS // 2, hop_ms=HOUR_MS // 2))
+OTHER_SPEC = make_context(HALVES.window, spec=make_spec(name="other"))
 
 
-def test_other_partitions_drop_no_pane_before_it_is_gathered():
-    # Windows advance by two panes; partition 0 gathers one at a time, and partition 1 is far ahead.
-    window = WindowSpec(size_ms=12, hop_ms=8, idle_ms=None, retention_ms=8)
-    cluster = Cluster(make_context(window, finals_a_step=1), partitions=3, now_ms=1_000)
-    cluster.step()
-    for time_ms in range(1, 140, 4):
-        for p in (0, 1) if time_ms < 60 else (1,):
-            cluster.produce(p, frame((time_ms, 0)))
-    cluster.steps(3)
-    cluster.produce(2, frame((58, 0)))
-    shown: set[int] = set()
-    for _ in range(20):
-        cluster.step()
-        for start_ms in range(4 * max(0, cluster.head().expired), 56, 4):
-            found = totals(cluster.context, cluster.replicas[:3], start_ms, start_ms + 4)
-            shown.add(found.n)
-    assert (cluster.head().gathered, cluster.head().published) == (14, 6)
-    assert shown == {2}
+def heads(context: Context, number: int) -> list[tuple[bytes, bytes | None]]:
+    """Return what an owner writes to its changelog in `number` flushes."""
+    cluster = Cluster(context, now_ms=NOW_MS)
+    for _ in range(number):
+        cluster.produce(0, of_minute(0))
+        cluster.ingest(0)
+        cluster.flush(0)
+    return [(key, value) for _, key, value in cluster.log[0]]
+
+
+def feed(replica: Replica, at_offset: int, records: list[tuple[bytes, bytes | None]]) -> int:
+    end = at_offset + len(records)
+    numbered = [(offset, *record) for offset, record in enumerate(records, start=at_offset)]
+    replica.read(numbered, position=end, end=end)
+    return end
+
+
+def test_a_rival_that_writes_is_reported_and_an_abandoned_one_is_not():
+    config = read(MINIMAL).collections["checkins"]
+    replica, rivals = Replica(HOURS, 0), ConflictingWorkers(config)
+    before, since = heads(HALVES, 1), heads(HALVES, 3)
+    end = feed(replica, 0, before + heads(HOURS, 1))
+    rivals.update([replica], 0.0)
+    assert rivals.problem == ""
+    end = feed(replica, end, heads(OTHER_SPEC, 2))
+    rivals.update([replica], 1.0)
+    assert rivals.problem == ""
+    end = feed(replica, end, since[len(before) :])
+    rivals.update([replica], 2.0)
+    assert "window.size = 30m, here 1h and window.hop = 30m, here 1h" in rivals.problem
+    rivals.update([replica], 3.0 + RECENT_SECONDS)
+    assert rivals.problem == ""
+
+
+HOPPING = WindowSpec(size_ms=8_000, hop_ms=4_000, grace_ms=1_000)
+
+
+def test_a_table_holds_what_winning_heads_have_counted() -> None:
+    cluster = Cluster(make_context(HOPPING), partitions=2, now_ms=20_000)
+    table = WindowedTable(cluster.context, cluster.replicas[:2])
+    cluster.steps(2)
+    assert dict(table) == {}
+    cluster.produce(0, frame((5_000, 0), (9_000, 1)))
+    cluster.produce(1, frame((9_500, 1)))
+    cluster.ingest(0)
+    assert len(table) == 0
+    cluster.steps(2)
+    assert list(table) == [0, 4_000, 8_000]
+    assert {start: (one.n, one.statistic.tolist()) for start, one in table.items()} == {
+        0: (1, [1, 0]),
+        4_000: (3, [1, 2]),
+        8_000: (2, [0, 2]),
+    }
+    assert table.timestamp(9.9).n == 2
+    assert table.timestamp(60.0).n == 0
+    assert table.now().n == 0
+    with pytest.raises(KeyError):
+        table[12_000]
+    assert 12_000 not in table
+    writable: Any = table
+    with pytest.raises(TypeError):
+        writable[0] = table[4_000]

@@ -37,9 +37,7 @@ def pipeline() -> Pipeline:
 
 @pytest.fixture
 def metrics(pipeline: Pipeline) -> Metrics:
-    made = Metrics()
-    track(pipeline, made)
-    return made
+    return pipeline.metrics
 
 
 def queries(samples: Samples, name: str, collection: str) -> dict[str, float]:
@@ -170,8 +168,8 @@ def test_quantiles_are_in_the_unit_of_the_values(pipeline: Pipeline, metrics: Me
 
 def test_means_are_in_the_unit_of_their_weights() -> None:
     table = {**RIDES, "publish": {"linear": {"fare": {"bus": 250, "train": 400}}}}
-    pipeline, metrics = serve_collections({"rides": table}), Metrics()
-    track(pipeline, metrics)
+    pipeline = serve_collections({"rides": table})
+    metrics = pipeline.metrics
     rides = pipeline.collections["rides"]
     rides.report(0, ["bus"] * 4000, times_ms=[START_MS] * 4000)
     metrics.estimated("rides", START_MS, newest(rides).to_json())
@@ -208,8 +206,7 @@ def test_an_older_window_does_not_replace_the_newest(pipeline: Pipeline, metrics
 def test_the_newest_final_is_shown_apart_from_open_windows(pipeline: Pipeline) -> None:
     city = pipeline.collections["city"]
     city.report(0, visits(1, 40), times_ms=[START_MS] * 40)
-    metrics = Metrics()
-    track(pipeline, metrics)
+    metrics = pipeline.metrics
     name = "ldpstream_final_window_end_seconds"
     city.close(START_MS + MINUTE_MS)
     # This worker has not published the final: it is read from the state.
@@ -251,8 +248,8 @@ def test_a_final_is_overdue_once_grace_and_idle_have_passed(
 
 
 def test_a_withheld_final_is_told_as_such() -> None:
-    pipeline, metrics = serve_collections({"city": {**CITY, "minimum": 10}}), Metrics()
-    track(pipeline, metrics)
+    pipeline = serve_collections({"city": {**CITY, "minimum": 10}})
+    metrics = pipeline.metrics
     city, name = pipeline.collections["city"], "ldpstream_final_withheld"
     city.report(0, visits(1, 3), times_ms=[START_MS] * 3)
     city.close(START_MS + MINUTE_MS)
@@ -263,8 +260,8 @@ def test_a_withheld_final_is_told_as_such() -> None:
 
 
 def test_a_withheld_document_shows_no_estimate() -> None:
-    pipeline, metrics = serve_collections({"city": {**CITY, "minimum": 10}}), Metrics()
-    track(pipeline, metrics)
+    pipeline = serve_collections({"city": {**CITY, "minimum": 10}})
+    metrics = pipeline.metrics
     city = pipeline.collections["city"]
     city.report(0, visits(1, 500), times_ms=[START_MS] * 500)
     metrics.estimated("city", START_MS, newest(city).to_json())

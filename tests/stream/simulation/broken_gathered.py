@@ -1,7 +1,7 @@
 """Rule 13 taken away: closed panes are gathered, handed over, read and closed otherwise."""
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Self
@@ -13,9 +13,8 @@ from ldpstream.agents.state.flushes import Flush
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import Replica, behind
 from ldpstream.agents.state.windows import NEVER
-from tests.stream.simulation.patched import PatchedWorld, with_partition, with_worker
+from tests.stream.simulation.patched import PatchedWorld, mutant
 from tests.stream.simulation.worker import Watched, Worker
-from tests.stream.simulation.world import World
 
 _CHECK = (
     "ldpstream.agents.state.replica.check_between",
@@ -35,6 +34,7 @@ class Partitions(PatchedWorld):
         return rng.choice([2, 2, 3])
 
 
+@mutant("13 gathered while open", 3, Partitions)
 class GatheredOpen(Watched):
     """Panes are gathered once one partition has closed them."""
 
@@ -45,6 +45,7 @@ class GatheredOpen(Watched):
         super()._decide(replicas, heads)
 
 
+@mutant("13 named one head later", 2, Partitions)
 class NamedLater(Watched):
     """Gathered panes are stored with one head, and named in the next."""
 
@@ -63,6 +64,7 @@ class NamedLater(Watched):
         return flush
 
 
+@mutant("13 gathered again", 6, Partitions)
 class GatheredAgain(Watched):
     """An owner that takes over partition 0 gathers all panes again."""
 
@@ -72,6 +74,7 @@ class GatheredAgain(Watched):
             self.work = replace(self.work, gathered=NEVER)
 
 
+@mutant("13 late reports handed over", 3, Partitions)
 class LateHandedOver(Watched):
     """Late reports are forgotten with the counts that are handed over."""
 
@@ -86,6 +89,7 @@ class LateHandedOver(Watched):
         cells.hand_over = drop
 
 
+@mutant("13 handed over before the head has won", 18, Partitions)
 class HandedOverUnwon(Worker):
     """Panes are handed over as soon as the owner of partition 0 has gathered them in memory."""
 
@@ -102,6 +106,7 @@ class HandedOverUnwon(Worker):
             part._changed |= part.work.gone != before.gone
 
 
+@mutant("13 new partition open", 35, Partitions)
 class NewPartitionOpens(Watched):
     """The owner of a new partition closes the panes of decided windows, not the gathered ones."""
 
@@ -118,15 +123,11 @@ class NewPartitionOpens(Watched):
         return super().load(context, partition, replicas, **drawn)
 
 
-GATHERED_MUTANTS: Mapping[str, type[World]] = {
-    "13 gathered while open": with_partition(GatheredOpen, Partitions),
-    "13 named one head later": with_partition(NamedLater, Partitions),
-    "13 gathered again": with_partition(GatheredAgain, Partitions),
-    "13 handed over before the head has won": with_worker(HandedOverUnwon, Partitions),
-    "13 late reports handed over": with_partition(LateHandedOver, Partitions),
-    "13 own counts added": Partitions.with_change("OwnAdded", lambda *_: NEVER, *_CHECK),
-    "13 answered from behind": Partitions.with_change(
-        "Behind", lambda replicas, *_: behind(replicas).start, *_CHECK
-    ),
-    "13 new partition open": with_partition(NewPartitionOpens, Partitions),
-}
+@mutant("13 own counts added", 2, Partitions, *_CHECK)
+def _own_added(*_: object) -> int:
+    return NEVER
+
+
+@mutant("13 answered from behind", 185, Partitions, *_CHECK)
+def _first_behind(replicas: Sequence[Replica], *_: object) -> int:
+    return behind(replicas).start

@@ -2,7 +2,7 @@
 
 Two rules have no mutant. A probe counts from before it was asked for, not from when it was seen:
 one fetch of a partition is in flight at a time, so the two differ by one gap at most. A series has
-no gaps: the simulation does not notice its absence within 1,500 runs, so `test_probes` tests it.
+no gaps: the simulation does not notice its absence within 1,500 runs, so `test_closing` tests it.
 """
 
 from collections.abc import Sequence
@@ -14,9 +14,14 @@ from ldpstream.agents.engine.source import Batch, Outside, Session
 from ldpstream.agents.state.batch import UNDATED, Record
 from ldpstream.agents.state.closing import UnbrokenProbes
 from tests.stream.simulation.intake import GAP_MS, Harsh, IntakeWorker, IntakeWorld, Part
-from tests.stream.simulation.patched import with_partition, with_worker
+from tests.stream.simulation.patched import PatchedWorld, mutant
 from tests.stream.simulation.setting import PASSED
-from tests.stream.simulation.world import World
+
+_PROBES = "ldpstream.agents.state.partition.UnbrokenProbes"
+
+
+class PatchedHarsh(PatchedWorld, Harsh):
+    """A harsh world with functions of the product replaced."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +53,7 @@ class ReadIsSent(Intake):
         return True
 
 
+@mutant("intake: gaps trusted", 115, IntakeWorld, worker=IntakeWorker, part="intake_class")
 class GapsTrusted(ReadIsSent):
     """A batch that begins above the next offset is taken, as if nothing were in between."""
 
@@ -57,6 +63,7 @@ class GapsTrusted(ReadIsSent):
         super()._take(held, session, item)
 
 
+@mutant("intake: repeats taken", 35, IntakeWorld, worker=IntakeWorker, part="intake_class")
 class RepeatsTaken(ReadIsSent):
     """Records that a batch repeats are taken again, under the next offsets."""
 
@@ -68,6 +75,7 @@ class RepeatsTaken(ReadIsSent):
         super()._ingest(held, batch)
 
 
+@mutant("intake: arrives when taken", 19, IntakeWorld, worker=IntakeWorker, part="intake_class")
 class ArrivesWhenTaken(Intake):
     """Records arrive when they are taken, on the worker's clock."""
 
@@ -75,6 +83,13 @@ class ArrivesWhenTaken(Intake):
         super()._ingest(held, replace(batch, dates=UNDATED))
 
 
+@mutant(
+    "intake: lost batches are waited for",
+    578,
+    IntakeWorld,
+    worker=IntakeWorker,
+    part="intake_class",
+)
 class LostForGood(Intake):
     """The intake waits for a batch that the channel has lost."""
 
@@ -83,6 +98,7 @@ class LostForGood(Intake):
             held.session.next()
 
 
+@mutant("idle: by silence", 117, Harsh, worker=IntakeWorker)
 class SilenceIsIdle(Part):
     """Idle when the last known end has been reached and no report came for the idle time."""
 
@@ -99,6 +115,7 @@ class SilenceIsIdle(Part):
         return self.next >= self.known and now_ms - self.quiet[1] >= idle_ms
 
 
+@mutant("idle: by any delivery", 195, Harsh, worker=IntakeWorker)
 class AnyDelivery(SilenceIsIdle):
     """The same, if anything was delivered lately."""
 
@@ -112,6 +129,7 @@ class AnyDelivery(SilenceIsIdle):
         return super()._is_idle(idle_ms, now_ms) and now_ms - self.heard <= GAP_MS
 
 
+@mutant("idle: one probe", 195, Harsh, worker=IntakeWorker)
 class OneProbe(SilenceIsIdle):
     """One fresh probe is enough, if no report came for the idle time."""
 
@@ -119,6 +137,7 @@ class OneProbe(SilenceIsIdle):
         return super()._is_idle(idle_ms, now_ms) and self._probes.last_for(0, now_ms=now_ms)
 
 
+@mutant("idle: an old series", 117, PatchedHarsh, _PROBES)
 class Old(UnbrokenProbes):
     """A series of long ago is as good as a fresh one."""
 
@@ -126,12 +145,14 @@ class Old(UnbrokenProbes):
         return self.series is not None and now_ms - self.series[0] >= idle_ms
 
 
+@mutant("idle: nothing breaks a series", 83, PatchedHarsh, _PROBES)
 class NothingBreaks(UnbrokenProbes):
     """New records do not break a series."""
 
     def broken(self) -> None: ...
 
 
+@mutant("idle: ends forgotten", 195, Harsh, worker=IntakeWorker)
 class EndForgotten(Part):
     """The probes alone decide, whatever end was seen before."""
 
@@ -139,6 +160,7 @@ class EndForgotten(Part):
         return self._probes.last_for(idle_ms, now_ms=now_ms)
 
 
+@mutant("idle: not with refused messages", 1, IntakeWorld, worker=IntakeWorker)
 class AnythingCounts(Part):
     """A message that this state refuses or finds late keeps the partition from being idle."""
 
@@ -150,6 +172,7 @@ class AnythingCounts(Part):
             self.work = replace(self.work, idle=False)
 
 
+@mutant("idle: not with messages of other specs", 4, IntakeWorld, worker=IntakeWorker)
 class ForeignCount(Part):
     """Any message keeps the partition from being idle, also one of an accepted spec."""
 
@@ -160,54 +183,15 @@ class ForeignCount(Part):
             self.work = replace(self.work, idle=False)
 
 
+@mutant("idle: also with reports that count", 83, PatchedHarsh, _PROBES)
 class CountedProves(UnbrokenProbes):
     """A report that counts does not break a series."""
 
     def counted(self) -> None: ...
 
 
+@mutant("intake: no commit after a load", 223, Harsh)
 class OwnCommits(IntakeWorker):
     """Commits after its own flushes alone."""
 
     def loaded(self, p: int) -> None: ...
-
-
-def with_intake(intake: type[Intake]) -> type[World]:
-    worker = type(intake.__name__, (IntakeWorker,), {"intake_class": intake})
-    return with_worker(worker, IntakeWorld)
-
-
-def with_part(part: type[Part]) -> type[World]:
-    return with_partition(part, Harsh, worker=IntakeWorker)
-
-
-def with_live(part: type[Part]) -> type[World]:
-    """Return a world that is noticed by what never becomes final: the harsh one takes longer."""
-    return with_partition(part, IntakeWorld, worker=IntakeWorker)
-
-
-def with_probes(probes: type[UnbrokenProbes]) -> type[World]:
-    class Probed(Part):
-        def prepare(self) -> None:
-            super().prepare()
-            self._probes = probes(GAP_MS)
-
-    return with_part(Probed)
-
-
-INTAKE_MUTANTS: dict[str, type[World]] = {
-    "intake: gaps trusted": with_intake(GapsTrusted),
-    "intake: repeats taken": with_intake(RepeatsTaken),
-    "intake: arrives when taken": with_intake(ArrivesWhenTaken),
-    "intake: lost batches are waited for": with_intake(LostForGood),
-    "intake: no commit after a load": with_worker(OwnCommits, Harsh),
-    "idle: by silence": with_part(SilenceIsIdle),
-    "idle: by any delivery": with_part(AnyDelivery),
-    "idle: one probe": with_part(OneProbe),
-    "idle: an old series": with_probes(Old),
-    "idle: nothing breaks a series": with_probes(NothingBreaks),
-    "idle: ends forgotten": with_part(EndForgotten),
-    "idle: not with refused messages": with_live(AnythingCounts),
-    "idle: not with messages of other specs": with_live(ForeignCount),
-    "idle: also with reports that count": with_probes(CountedProves),
-}

@@ -30,6 +30,7 @@ from ldpstream.agents.web.estimates import check_span, is_final, kept_windows
 from ldpstream.agents.web.requests import AnswerError
 from ldpstream.mechanisms.wire.frame import encode_frame
 from ldpstream.mechanisms.wire.spec import CollectionSpec
+from tests.stream.harness import make_context
 from tests.stream.simulation.checks import Checks
 from tests.stream.simulation.patched import PatchedWorld
 from tests.stream.simulation.setting import Message, Report, Setting, demand, write_final
@@ -59,15 +60,8 @@ def _spec() -> CollectionSpec:
 
 @cache
 def _context(window: int, finals_a_step: int, minimum: int, release_ms: int | None) -> Context:
-    return Context(
-        spec=_spec(),
-        window=WINDOWS[window],
-        make_final=write_final,
-        chunk=1,
-        finals_a_step=finals_a_step,
-        minimum=minimum,
-        release_ms=release_ms,
-    )
+    keys = {"finals_a_step": finals_a_step, "minimum": minimum, "release_ms": release_ms}
+    return make_context(WINDOWS[window], spec=_spec(), make_final=write_final, chunk=1, **keys)
 
 
 def isolated(masks: set[int]) -> list[int]:

@@ -14,17 +14,17 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from types import MappingProxyType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Final
 
-from ldpstream.agents.state.closing import Publication, make_parts
+from ldpstream.agents.state.closing import Publication
 from ldpstream.agents.state.context import Context, WindowTotals
-from ldpstream.agents.state.releases import Reserved
 from ldpstream.agents.state.replica import BehindError
 from ldpstream.agents.state.view import Snapshot, add_up
 from ldpstream.agents.web.estimates import check_span, is_final
 from ldpstream.agents.web.requests import AnswerError
 from ldpstream.mechanisms.wire.spec import CollectionSpec
+from tests.stream.harness import make_context
 from tests.stream.simulation.curious import SYMBOLS, WINDOWS, CuriousChecks, Patched
 from tests.stream.simulation.setting import Report, Setting, demand, write_final
 
@@ -45,15 +45,8 @@ def _spec() -> CollectionSpec:
 
 @cache
 def _context(window: int, finals_a_step: int, minimum: int, release_ms: int) -> Context:
-    return Context(
-        spec=_spec(),
-        window=WINDOWS[window],
-        make_final=write_attributes,
-        chunk=1,
-        finals_a_step=finals_a_step,
-        minimum=minimum,
-        release_ms=release_ms,
-    )
+    keys = {"finals_a_step": finals_a_step, "minimum": minimum, "release_ms": release_ms}
+    return make_context(WINDOWS[window], spec=_spec(), make_final=write_attributes, chunk=1, **keys)
 
 
 def write_attributes(totals: WindowTotals) -> bytes:
@@ -132,35 +125,3 @@ class AttributeWorld(Patched):
             demand(one.withheld or sum(statistic) == one.n, "(8) n is not the answer's")
             demand(one.n <= one.among, "(8) fewer reports than about one attribute")
             self.checks.learn_about(attribute, statistic, withheld=one.withheld)
-
-
-class OfTheReports(AttributeWorld):
-    """Parts have enough reports about all attributes together."""
-
-    changes = MappingProxyType(
-        {
-            "ldpstream.agents.state.closing.make_parts": lambda minimum, reports: make_parts(
-                minimum, ((pane, n, n) for pane, _, n in reports)
-            )
-        }
-    )
-
-
-class Whatever(Reserved):
-    """Reports are left out whatever they are about."""
-
-    def choose(self, attribute: int, minimum: int) -> dict[int, int]:
-        found = {p: min(len(some), minimum) for p, some in enumerate(self.attributes)}
-        return {p: few for p, few in found.items() if few == minimum}
-
-
-class LeftOutWhatever(AttributeWorld):
-    """Of an attribute too few reports are left out, because others count."""
-
-    changes = MappingProxyType({"ldpstream.agents.state.releases.Reserved": Whatever})
-
-
-ATTRIBUTE_MUTANTS = {
-    "attributes: parts of all": OfTheReports,
-    "attributes: left out whatever": LeftOutWhatever,
-}

@@ -25,6 +25,7 @@ from ldpstream.agents.state.context import Context, WindowTotals
 from ldpstream.agents.state.disclosure_groups import Merged, add_parts
 from ldpstream.mechanisms.interface.mechanism import Statistic
 from ldpstream.mechanisms.wire.spec import CollectionSpec
+from tests.stream.harness import make_context
 from tests.stream.simulation.curious import (
     SYMBOLS,
     WINDOWS,
@@ -57,15 +58,9 @@ def _spec() -> CollectionSpec:
 
 @cache
 def _context(window: int, finals_a_step: int, minimum: int, block: int, release_ms: int) -> Context:
-    return Context(
-        spec=_spec(),
-        window=WINDOWS[window],
-        make_final=write_blocks,
-        chunk=1,
-        finals_a_step=finals_a_step,
-        minimum=minimum,
-        minimum_block=block,
-        release_ms=release_ms,
+    keys = {"finals_a_step": finals_a_step, "minimum": minimum, "release_ms": release_ms}
+    return make_context(
+        WINDOWS[window], spec=_spec(), make_final=write_blocks, chunk=1, minimum_block=block, **keys
     )
 
 

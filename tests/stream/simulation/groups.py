@@ -6,7 +6,8 @@ new one both own all of its partitions, neither knows of the other, and both go 
 
 from __future__ import annotations
 
-from tests.stream.simulation.worker import Worker
+from tests.stream.simulation.patched import mutant
+from tests.stream.simulation.worker import Watched, Worker
 from tests.stream.simulation.world import World
 
 
@@ -50,3 +51,13 @@ class TwoGroups(World):
         taken = super().commit(p, offset, generation)
         self.committed[p] = max(before, self.committed[p])
         return taken
+
+
+@mutant("groups: not yet proved idle", 2, TwoGroups, worker=GroupWorker)
+class UnprovedTold(Watched):
+    """That a load has not yet proved idleness is written at once, as a change: for ever."""
+
+    def clock(self, **moment: object) -> None:
+        before = self.work.idle
+        super().clock(**moment)
+        self._changed |= before and not self.work.idle

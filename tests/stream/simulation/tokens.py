@@ -22,7 +22,7 @@ from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.mechanisms.wire.frame import encode_frame
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 from tests.stream.simulation.checks import Checks
-from tests.stream.simulation.patched import with_partition
+from tests.stream.simulation.patched import mutant
 from tests.stream.simulation.setting import (
     SYMBOLS,
     Message,
@@ -152,6 +152,7 @@ class TokenWorld(World):
             self.source[p].append(self.source[p][-1])
 
 
+@mutant("7 tokens forgotten at a takeover", 6, TokenWorld)
 class Forgotten(Watched):
     """An owner that takes over does not know which tokens were counted before."""
 
@@ -161,6 +162,7 @@ class Forgotten(Watched):
             pane.runs = []
 
 
+@mutant("7 any partition", 4, TokenWorld)
 class AnyPartition(Watched):
     """Reports are counted whatever partition their token belongs to."""
 
@@ -170,6 +172,7 @@ class AnyPartition(Watched):
         return replace(made, good=good)
 
 
+@mutant("7 tokens of flushes only", 13, TokenWorld)
 class KeptTokens(Watched):
     """Repeats are found among flushed tokens alone."""
 
@@ -182,10 +185,3 @@ class KeptTokens(Watched):
         for pane, kept in runs.items():
             panes[pane].runs = kept
         return made
-
-
-TOKEN_MUTANTS = {
-    "7 tokens forgotten at a takeover": with_partition(Forgotten, TokenWorld),
-    "7 any partition": with_partition(AnyPartition, TokenWorld),
-    "7 tokens of flushes only": with_partition(KeptTokens, TokenWorld),
-}

@@ -15,8 +15,8 @@ from ldpstream.agents.state.calendar import DAY_MS, Calendar
 from ldpstream.agents.state.windows import NEVER, WindowSpec
 from tests.stream.simulation.broken_gathered import Partitions
 from tests.stream.simulation.curious import CuriousWorld
+from tests.stream.simulation.patched import mutant
 from tests.stream.simulation.setting import Setting
-from tests.stream.simulation.world import World
 
 _USUAL_MS = 4
 
@@ -73,16 +73,15 @@ class CuriousUnevenWorld(CuriousWorld):
         return with_calendar(super().choose_setting(rng), rng)
 
 
+@mutant(
+    "calendar: days close by their usual length",
+    49,
+    UnevenWorld,
+    "ldpstream.agents.state.windows.WindowSpec.closed",
+)
 def _closed_by_length(window: WindowSpec, clock_ms: int) -> int:
     if clock_ms == NEVER:
         return NEVER
     closed = window.pane(clock_ms - window.grace_ms)
     usual_ms = _USUAL_MS * window.pane_ms // DAY_MS
     return closed + (window.start(closed) + usual_ms <= clock_ms - window.grace_ms)
-
-
-UNEVEN_MUTANTS: dict[str, type[World]] = {
-    "calendar: days close by their usual length": UnevenWorld.with_change(
-        "ClosedByLength", _closed_by_length, "ldpstream.agents.state.windows.WindowSpec.closed"
-    )
-}
