@@ -252,7 +252,11 @@ class HierarchyDecoder:
         of = self.singles
         # einsum adds in one fixed order; a dot product would depend on the BLAS in use.
         if not of.by_level:
-            listed: Floats = np.einsum("bo,ro->br", counts, of.squares[at])
+            if isinstance(at, slice) or 2 * at.size > of.rows.size:
+                # Copying so many rows would take longer than adding all of them up.
+                listed: Floats = np.einsum("bo,ro->br", counts, of.squares)[:, at]
+            else:
+                listed = np.einsum("bo,ro->br", counts, of.squares[at])
             return listed
         levels = np.stack([counts[:, lv.reports].sum(axis=1) for lv in self._levels], axis=1)
         uniform = np.einsum("bo,ro->br", levels, of.squares)
