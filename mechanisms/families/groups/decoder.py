@@ -184,13 +184,25 @@ class SymbolBlanket(BlanketDecoder, CountDecoder):
     _inner: DesignDecoder
 
     def decode(self, weights: Floats) -> Floats:
-        decoded = self._inner.decode(weights) / self._tau
-        decoded += self._mean_shift(weights)
+        (decoded,) = self.decode_each(weights[None])
+        return np.asarray(decoded)
+
+    def decode_each(self, weights: Floats) -> Floats:
+        decoded = self._inner.decode_each(weights) / self._tau
+        # One by one: a row must not depend on the rows beside it.
+        for row, own in zip(decoded, weights, strict=True):
+            row += self._mean_shift(own)
         return decoded
 
     def expect(self, function: Floats) -> Floats:
-        """Return `Q f`, from the means over the reports of each group."""
+        (expected,) = self.expect_each(np.asarray(function, dtype=np.float64)[None])
+        return np.asarray(expected)
+
+    def expect_each(self, function: Floats) -> Floats:
+        """Return `Q f` of each row, from the means over the reports of each group."""
         orders = self._inner.reports.orders
-        expected = self._inner.expect(function) * self._tau
-        expected += (1.0 - self._tau) * float(np.repeat(self._blanket / orders, orders) @ function)
+        means = (1.0 - self._tau) * np.repeat(self._blanket / orders, orders)
+        expected = self._inner.expect_each(function) * self._tau
+        for row, own in zip(expected, function, strict=True):
+            row += float(means @ own)
         return expected
