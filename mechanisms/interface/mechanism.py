@@ -222,11 +222,10 @@ class Mechanism(ABC):
             ValueOutsideDomainError: naming the position of the first bad value.
         """
         array = np.asarray(unmasked(values))
-        expected = f"an integer in 0..{self.size - 1}"
         if array.size == 0:
             return np.zeros(0, dtype=np.int64)
         if array.dtype.kind not in "iu" or array.ndim != 1:
-            raise ValueOutsideDomainError(0, expected)
+            raise ValueOutsideDomainError(0, f"an integer in 0..{self.size - 1}")
         # One comparison checks both ends: as unsigned, a negative number is huge.
         if array.dtype.kind == "i":
             array = array.astype(np.int64, copy=False)
@@ -234,7 +233,8 @@ class Mechanism(ABC):
         else:
             outside = array >= self.size
         if outside.any():
-            raise ValueOutsideDomainError(int(np.argmax(outside)), expected)
+            first = int(np.argmax(outside))
+            raise ValueOutsideDomainError(first, f"an integer in 0..{self.size - 1}")
         return array.astype(np.int64, copy=False)
 
     @abstractmethod

@@ -207,7 +207,7 @@ class SubsetSelection(BlockMechanism, SubsetReports):
         supporting = bernoulli_each(entropy, layout.thresholds[block])
         place, kinds = self.blocks.position[values], layout.kinds[block]
         masks = np.zeros((len(values), layout.mask_bytes), dtype=np.uint8)
-        for kind in np.unique(kinds).tolist():
+        for kind in np.unique(kinds).tolist() if len(self.subsets) > 1 else [0]:
             here, subsets = np.flatnonzero(kinds == kind), self.subsets[kind]
             if subsets.size > 1:
                 masks[here] = layout.pack(
