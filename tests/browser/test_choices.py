@@ -236,9 +236,11 @@ async def test_a_page_that_pauses_counts_what_it_does_not_draw(
 ) -> None:
     await open_view(page, url, "line", "values")
     await expect(page.locator("#live")).to_have_text("Live")
-    before = await page.locator("#n").inner_text()
     await page.keyboard.press("p")
     await expect(page.locator("#pause")).to_have_attribute("aria-pressed", "true")
+    # What the page asked for before the pause, it still draws.
+    await page.wait_for_timeout(1_000)
+    before = await page.locator("#n").inner_text()
     newest = (await ask(url, "line/windows"))["windows"][-1]["window"]["start"]
     moment = int(datetime.fromisoformat(newest).timestamp() * 1000)
     pipeline.collections["line"].report(0, [7] * 50, times_ms=[moment] * 50)
