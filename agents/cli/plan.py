@@ -1,6 +1,7 @@
 """`ldpstream plan`: compare every mechanism that satisfies a collection's policy."""
 
 import json
+from dataclasses import asdict
 from typing import Any
 
 import click
@@ -45,6 +46,6 @@ def _print_size(collection: CollectionConfig, respondents: int, *, as_json: bool
 
     taken = SizePlan.of(collection, respondents)
     if as_json:
-        print_data(json.dumps(taken.to_json(), indent=2))
+        print_data(json.dumps(asdict(taken), indent=2))
     else:
         click.echo("\n".join(lines_of(taken, collection, respondents)))

@@ -1,7 +1,7 @@
 """Every mechanism that satisfies a policy, compared on a workload by its errors and its costs."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,8 +21,6 @@ from ldpstream.mechanisms.registry.proposals import Proposal, Unsuited, propose
 
 _DIGITS = 9
 """Errors that agree in this many digits are equal; the shorter report then comes first."""
-_NEARLY = 1.1
-"""Errors up to this many times the best one are nearly as good."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,12 +176,3 @@ def _rank(candidate: Candidate) -> tuple[float, float, int, str]:
     # If several answer the queries exactly, such as whole blocks, the other values decide.
     of_values = 0.0 if rounded else float(f"{candidate.predictions.values.mean():.{_DIGITS}g}")
     return rounded, of_values, candidate.cost.report_bits, candidate.mechanism.id
-
-
-def cheaper_rivals(candidates: Sequence[Candidate]) -> Iterator[Candidate]:
-    """Yield candidates with nearly the best error and at most half the bits in a report."""
-    best = candidates[0]
-    for rival in candidates[1:]:
-        near = rival.variance <= best.variance * _NEARLY**2
-        if near and 2 * rival.cost.report_bits <= best.cost.report_bits:
-            yield rival

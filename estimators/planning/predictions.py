@@ -57,7 +57,15 @@ class Predictions:
         """Predict all queries of a workload over the mechanism's values."""
 
         def predict(queries: QuerySets) -> Floats:
-            return query_variances(mechanism, queries, workload.shares, progress)
+            variances, shares = [np.empty(0)], workload.shares
+            if queries.sets:
+                sets = progress.each(queries.sets)
+                variances.append(predicted_set_variances(mechanism, sets, shares=shares))
+            if queries.prefixes:
+                prefixes = progress.each(queries.prefixes)
+                weights = (indicator(mechanism.size, members) for members in prefixes)
+                variances.append(predicted_linear_variances(mechanism, weights, shares=shares))
+            return np.concatenate(variances)
 
         return cls(
             ranges=predict(workload.range_queries),
@@ -77,21 +85,6 @@ class Predictions:
             return self.values
         published = np.concatenate((self.ranges, self.quantiles))
         return published if published.size else self.top
-
-
-def query_variances(
-    mechanism: Mechanism, queries: QuerySets, shares: Floats, progress: Progress = UNLIMITED
-) -> Floats:
-    """Return the respondents' variances for one report, of sets, then prefixes, float64 `(q,)`."""
-    variances = [np.empty(0)]
-    if queries.sets:
-        sets = progress.each(queries.sets)
-        variances.append(predicted_set_variances(mechanism, sets, shares=shares))
-    if queries.prefixes:
-        prefixes = progress.each(queries.prefixes)
-        weights = (indicator(mechanism.size, members) for members in prefixes)
-        variances.append(predicted_linear_variances(mechanism, weights, shares=shares))
-    return np.concatenate(variances)
 
 
 def mean_variance(variances: Floats, queries: QuerySets, workload: PlannedWorkload) -> float:

@@ -33,7 +33,6 @@ NAMES = {
     "agents/document/model.py:LostMessages": "a model of documents; data loss, as Kafka has it",
     "agents/edge/sender.py:send_once": "public: at most one report of a ledger's window",
     "agents/web/listener.py:connection_lost": "a callback of asyncio's protocols",
-    "estimators/planning/compare.py:cheaper_rivals": "mechanisms that compete in one comparison",
     "mechanisms/exact/walsh.py:sign_order": "the order of Walsh functions by sign changes",
     "mechanisms/families/tree/hierarchy.py:order": "the order of a design: its number of reports",
     "mechanisms/wire/hold.py": "`hold` is a key of a collection",

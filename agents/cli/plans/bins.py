@@ -23,16 +23,15 @@ def recommend_bins(spec: CollectionSpec, respondents: int) -> BinsPart | None:
     if blocks is not None and blocks.count == 1:
         epsilon = float(policy.largest_loss())
         recommended = recommended_tree_bins(epsilon, respondents)
-        return BinsPart(configured=bins, recommended=recommended, epsilon=epsilon, peak=PEAK)
-    if not isinstance(policy, MetricPolicy) or len(policy.shape) > 1:
+    elif isinstance(policy, MetricPolicy) and len(policy.shape) <= 1:
+        step = float(policy.step)
+        # Numbers that are rounded at random lose `log(1 + epsilon)` a step for epsilon a width.
+        budget = bins * (math.expm1(step) if policy.rounded else step)
+        recommended = recommended_bins(budget, respondents)
+        epsilon = budget / recommended
+    else:
         return None
-    step = float(policy.step)
-    # Numbers that are rounded at random lose `log(1 + epsilon)` a step for epsilon a width.
-    budget = bins * (math.expm1(step) if policy.rounded else step)
-    recommended = recommended_bins(budget, respondents)
-    return BinsPart(
-        configured=bins, recommended=recommended, epsilon=budget / recommended, peak=PEAK
-    )
+    return BinsPart(configured=bins, recommended=recommended, epsilon=epsilon, peak=PEAK)
 
 
 def noisy_bins(spec: CollectionSpec, respondents: int) -> str | None:

@@ -1,6 +1,6 @@
 """Run `ldpstream plan`: compute, write and print, once its options are read."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -33,12 +33,7 @@ def run_plan(request: PlanRequest, *, attribute: str | None, as_json: bool) -> N
     `attribute` is the attribute of records to plan.
     """
     if request.collection.attributes and attribute is None:
-        options = {
-            "--workload": request.objective,
-            "--optimise": request.channel_file,
-            "--width": request.width,
-        }
-        _plan_records(request, options, as_json=as_json)
+        _plan_records(request, as_json=as_json)
         return
     if attribute is not None:
         request = _choose_attribute(request, attribute)
@@ -49,9 +44,8 @@ def run_plan(request: PlanRequest, *, attribute: str | None, as_json: bool) -> N
     with Console(stderr=True).status(f"planning: {request.collection.name}") as status:
         plan = _make(request, status.update)
     # The file first: a reader of the output, such as `head`, may exit before its end.
-    design = None if plan.optimum is None else plan.optimum.design
-    if request.channel_file is not None and design is not None:
-        _write(design, request.channel_file)
+    if request.channel_file is not None and plan.design is not None:
+        _write(plan.design, request.channel_file)
     if as_json:
         print_data(plan.document.to_json())
         return
@@ -59,14 +53,19 @@ def run_plan(request: PlanRequest, *, attribute: str | None, as_json: bool) -> N
     show_plan(plan.document, table_console(), ends=ends, weighted=weighted)
 
 
-def _plan_records(request: PlanRequest, options: Mapping[str, object], *, as_json: bool) -> None:
+def _plan_records(request: PlanRequest, *, as_json: bool) -> None:
+    options = {
+        "--workload": request.objective,
+        "--optimise": request.channel_file,
+        "--width": request.width,
+    }
     for option, value in options.items():
         if value is not None:
             known = ", ".join(request.collection.attributes)
             raise Refused(f"{option}: expected --attribute NAME as well, one of {known}")
     plan = plan_attributes(request.collection, request.respondents)
     if as_json:
-        print_data(plan.to_json())
+        print_data(plan.model_dump_json(indent=2))
     else:
         show_attributes(plan, table_console())
 

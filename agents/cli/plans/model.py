@@ -77,6 +77,11 @@ class ProposalPart(Part):
     variant: str = Field(description="Which of several with this id; may be empty")
     epsilon: JsonValue = Field(description="The value for its key epsilon, or null")
 
+    @property
+    def title(self) -> str:
+        """The id, with the variant if it has one."""
+        return f"{self.mechanism}, {self.variant}" if self.variant else self.mechanism
+
 
 class MechanismPlan(ProposalPart):
     """A mechanism that satisfies the policy."""
@@ -207,7 +212,3 @@ class AttributesPlan(Part):
     collection: str
     respondents: int
     attributes: list[AttributePlan]
-
-    def to_json(self) -> str:
-        """Return the plan as JSON."""
-        return self.model_dump_json(indent=2)

@@ -1,9 +1,8 @@
 """Make a plan of a collection: compare mechanisms, search for the best channel, say which wins."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from statistics import NormalDist
 from typing import Any, Final
 
@@ -28,15 +27,10 @@ from ldpstream.agents.cli.plans.model import (
 from ldpstream.agents.cli.plans.request import PlanRequest
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.estimators.design.cone import DesignError
+from ldpstream.estimators.design.optimise import Design
 from ldpstream.estimators.planning.atoms import best_on_atoms
 from ldpstream.estimators.planning.choices import SEARCH_SECONDS, SEARCHED_VALUES
-from ldpstream.estimators.planning.compare import (
-    Candidate,
-    Comparison,
-    RefusedMechanism,
-    cheaper_rivals,
-    compare,
-)
+from ldpstream.estimators.planning.compare import Candidate, Comparison, RefusedMechanism, compare
 from ldpstream.estimators.planning.optimum import Optimum, find_bound, find_optimum
 from ldpstream.estimators.planning.predictions import prefix_bound, sampling_variances
 from ldpstream.estimators.planning.progress import Progress
@@ -52,6 +46,8 @@ from ldpstream.mechanisms.registry.proposals import Proposal
 UNKNOWN_WORDS: Final = "{}: expected known values, got words: each round asks about other ones"
 
 _ONE_PERCENT: Final = 0.01
+_NEARLY: Final = 1.1
+"""Errors up to this many times the best one are nearly as good."""
 _LARGEST_EXACT: Final = 1 << 53
 _MOST_INFORMED: Final = 1 << 18
 """Most entries of a channel whose mutual information is computed."""
@@ -63,12 +59,10 @@ class NothingComparedError(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A plan with its document; `optimum` is None if it was not searched for."""
+    """The document of a plan, and the best channel; `design` is None without a search."""
 
-    request: PlanRequest
-    comparison: Comparison
-    optimum: Optimum | None
     document: PlanDocument
+    design: Design | None
 
 
 def make_plan(request: PlanRequest, *, say: Callable[[str], object] = str) -> Plan:
@@ -97,7 +91,8 @@ def make_plan(request: PlanRequest, *, say: Callable[[str], object] = str) -> Pl
         raise NothingComparedError(f"no mechanism was compared within {request.limit_seconds:g} s")
     say(f"searching for the best channel: {collection.name}")
     optimum = _search(request, comparison)
-    return Plan(request, comparison, optimum, _document(request, comparison, optimum))
+    design = None if optimum is None else optimum.design
+    return Plan(_document(request, comparison, optimum), design)
 
 
 def _search(request: PlanRequest, comparison: Comparison) -> Optimum | None:
@@ -118,12 +113,22 @@ def _search(request: PlanRequest, comparison: Comparison) -> Optimum | None:
 def _document(
     request: PlanRequest, comparison: Comparison, optimum: Optimum | None
 ) -> PlanDocument:
-    best = comparison.candidates[0]
-    atoms = _atoms(request, best)
+    n, best = request.respondents, comparison.candidates[0]
+    mechanisms = [_mechanism(request, one, best, optimum) for one in comparison.candidates]
+    unreached = [ProposalPart(**_names(one)) for one in comparison.unreached]
+    label, order = request.spec.domain.label, request.policy.reports_per_error()
+    atoms, found = _atoms(request, best), None
+    if optimum is not None:
+        found = OptimumPart(
+            error=optimum.error(n),
+            bound=optimum.bound(n),
+            status=optimum.status,
+            reports=None if optimum.design is None else len(optimum.design.weights),
+        )
     return PlanDocument(
         collection=request.collection.name,
         fingerprint=request.collection.spec.fingerprint.hex(),
-        respondents=request.respondents,
+        respondents=n,
         estimand=request.workload.estimand,
         confidence=request.collection.options.confidence,
         wanted_width=request.width,
@@ -131,16 +136,25 @@ def _document(
         prior=request.shares[1],
         workload=request.workload.objective,
         workload_text=request.workload_text,
-        verdict=" ".join(_verdict(request, comparison, optimum, atoms)),
-        bins=recommend_bins(request.spec, request.respondents),
+        verdict=" ".join(_verdict(request, mechanisms, unreached, atoms, found)),
+        bins=recommend_bins(request.spec, n),
         atoms=atoms,
-        optimum=None if optimum is None else _optimum(request, optimum),
-        order=_order(request),
-        mechanisms=[_mechanism(request, one, best, optimum) for one in comparison.candidates],
-        refused=[_refused(request, one) for one in comparison.refused],
+        optimum=found,
+        order=None if order is None else math.sqrt(order / n),
+        mechanisms=mechanisms,
+        refused=[
+            RefusedPart(
+                **_names(one),
+                value=label(one.pair[0]),
+                other=label(one.pair[1]),
+                allowed=one.allowed,
+                taken=one.taken,
+            )
+            for one in comparison.refused
+        ],
         unsuited=[UnsuitedPart(mechanism=one.id, needs=one.needs) for one in comparison.unsuited],
-        unreached=[ProposalPart(**_names(one)) for one in comparison.unreached],
-        limit_seconds=request.limit_seconds if comparison.unreached else None,
+        unreached=unreached,
+        limit_seconds=request.limit_seconds if unreached else None,
     )
 
 
@@ -158,6 +172,11 @@ def _mechanism(
     bound = None
     if found.spread is not None:
         bound = prefix_bound(found.spread, workload.size - 1, n, options.confidence)
+    label, shares = request.domain.label, workload.value_shares
+    positions, top = workload.quantile_positions.tolist(), workload.top_values.tolist()
+    of_ranges = _errors(request, found.ranges, workload.range_queries)
+    of_quantiles = _errors(request, found.quantiles, workload.quantile_queries)
+    of_top = _errors(request, found.top, workload.top_queries)
     # With `one_report`, a token follows each report, whatever the mechanism.
     token_bytes = spec.report_bytes - spec.mechanism.report_bytes
     return MechanismPlan(
@@ -175,30 +194,15 @@ def _mechanism(
         information=_information(request, one),
         ranges=[
             RangeErrors(name=configured.name, **errors)
-            for configured, errors in zip(
-                options.ranges, _errors(request, found.ranges, workload.range_queries), strict=True
-            )
+            for configured, errors in zip(options.ranges, of_ranges, strict=True)
         ],
         quantiles=[
-            QuantileErrors(p=p, value=request.domain.label(position), bound=bound, **errors)
-            for p, position, errors in zip(
-                workload.quantiles,
-                workload.quantile_positions.tolist(),
-                _errors(request, found.quantiles, workload.quantile_queries),
-                strict=True,
-            )
+            QuantileErrors(p=p, value=label(position), bound=bound, **errors)
+            for p, position, errors in zip(workload.quantiles, positions, of_quantiles, strict=True)
         ],
         top=[
-            ValueErrors(
-                value=request.domain.label(value),
-                share=float(workload.value_shares[value]),
-                **errors,
-            )
-            for value, errors in zip(
-                workload.top_values.tolist(),
-                _errors(request, found.top, workload.top_queries),
-                strict=True,
-            )
+            ValueErrors(value=label(value), share=float(shares[value]), **errors)
+            for value, errors in zip(top, of_top, strict=True)
         ],
         values=_summary(found.values, workload.values, n),
         all_ranges=_summary(found.boxes, workload.boxes, n) if found.boxes.size else None,
@@ -221,11 +225,6 @@ def _atoms(request: PlanRequest, best: Candidate) -> AtomsPart | None:
         return None
     error = math.sqrt(reached.variance / request.respondents)
     return AtomsPart(atoms=reached.atoms.size, mechanism=reached.mechanism.id, error=error)
-
-
-def _order(request: PlanRequest) -> float | None:
-    order = request.policy.reports_per_error()
-    return None if order is None else math.sqrt(order / request.respondents)
 
 
 def _information(request: PlanRequest, one: Candidate) -> float | None:
@@ -266,105 +265,84 @@ def _total_variation(request: PlanRequest, one: Candidate) -> float:
 
     In a large domain the mean over a sample of values stands for the others.
     """
-    workload, variances = request.workload, one.predictions.values
-    if workload.estimand == "population":
-        variances = variances + sampling_variances(workload.values, workload.shares)
-    return float(np.sqrt(variances / request.respondents).mean()) * workload.values.total / 2.0
-
-
-def _optimum(request: PlanRequest, optimum: Optimum) -> OptimumPart:
-    return OptimumPart(
-        error=optimum.error(request.respondents),
-        bound=optimum.bound(request.respondents),
-        status=optimum.status,
-        reports=None if optimum.design is None else len(optimum.design.weights),
-    )
-
-
-def _refused(request: PlanRequest, one: RefusedMechanism) -> RefusedPart:
-    value, other = map(request.spec.domain.label, one.pair)
-    return RefusedPart(
-        **_names(one), value=value, other=other, allowed=one.allowed, taken=one.taken
-    )
-
-
-def named(candidate: Candidate | Proposal) -> str:
-    """Return a candidate's id with its variant."""
-    return title(candidate.mechanism.id, candidate.variant)
-
-
-def title(mechanism_id: str, variant: str) -> str:
-    """Return a mechanism's id, with its variant if it has one."""
-    return f"{mechanism_id}, {variant}" if variant else mechanism_id
+    workload = request.workload
+    errors = _errors(request, one.predictions.values, workload.values)
+    return float(np.mean([of[workload.estimand] for of in errors])) * workload.values.total / 2.0
 
 
 def _verdict(
     request: PlanRequest,
-    comparison: Comparison,
-    optimum: Optimum | None,
+    mechanisms: Sequence[MechanismPlan],
+    unreached: Sequence[ProposalPart],
     atoms: AtomsPart | None,
+    optimum: OptimumPart | None,
 ) -> Iterator[str]:
     """Say which mechanism is best, by how much, and which costs less for nearly the same error.
 
     Also names the mechanisms that were not compared within the limit.
     """
-    best, *others = comparison.candidates
+    best, *others = mechanisms
     n = request.respondents
-
-    def times(one: Candidate) -> str:
-        return _times(one.variance, best.variance)
-
     lead = (
-        f"{named(best)} is best for {request.workload_text}: "
-        f"predicted standard error {best.error(n):.3g} at {n:,} respondents"
+        f"{best.title} is best for {request.workload_text}: "
+        f"predicted standard error {best.error:.3g} at {n:,} respondents"
     )
     if others:
-        yield f"{lead}. The next, {named(others[0])}, has {times(others[0])}."
+        yield f"{lead}. The next, {others[0].title}, has {_times(others[0].ratio)}."
     else:
-        yield f"{lead}; nothing else is {'compared' if comparison.unreached else 'proposed'}."
-    for candidate in others[1:]:
-        if candidate.configured:
-            yield f"The configured one, {named(candidate)}, has {times(candidate)}."
-    for rival in islice(cheaper_rivals(comparison.candidates), 1):
-        bits = f"{rival.cost.report_bits:,} instead of {best.cost.report_bits:,} bits per report"
-        yield f"{named(rival)} needs {bits}, for {times(rival)}."
+        yield f"{lead}; nothing else is {'compared' if unreached else 'proposed'}."
+    for one in others[1:]:
+        if one.configured:
+            yield f"The configured one, {one.title}, has {_times(one.ratio)}."
+    if (cheaper := cheaper_mechanism(mechanisms)) is not None:
+        bits = f"{cheaper.cost.report_bits:,} instead of {best.cost.report_bits:,} bits per report"
+        yield f"{cheaper.title} needs {bits}, for {_times(cheaper.ratio)}."
     if atoms is not None:
         yield (
             f'With workload = "published" {atoms.mechanism} reports about the {atoms.atoms:,} sets '
             f"of values that the published queries tell apart, and has "
-            f"{_times(atoms.error**2 * n, best.variance)}; nothing else is answered then."
+            f"{_times(_ratio(atoms.error**2, best.error**2))}; nothing else is answered then."
         )
     if sentence := noisy_bins(request.spec, n):
         yield f"{sentence}."
-    if comparison.unreached:
-        names = "; ".join(map(named, comparison.unreached))
+    if unreached:
+        names = "; ".join(one.title for one in unreached)
         yield f"Not compared within {request.limit_seconds:g} s, so maybe better: {names}."
     if optimum is not None:
-        yield from _limits(best, optimum, n)
+        yield from _limits(best, optimum)
 
 
-def _limits(best: Candidate, optimum: Optimum, n: int) -> Iterator[str]:
+def cheaper_mechanism(mechanisms: Sequence[MechanismPlan]) -> MechanismPlan | None:
+    """Return the next one with nearly the best error and at most half the bits in a report."""
+    best, *others = mechanisms
+    for one in others:
+        near = one.ratio is not None and one.ratio <= _NEARLY
+        if near and 2 * one.cost.report_bits <= best.cost.report_bits:
+            return one
+    return None
+
+
+def _limits(best: MechanismPlan, optimum: OptimumPart) -> Iterator[str]:
     """Compare the best mechanism with the bound for all channels, and with the best one found."""
     about = "for this policy, workload and design shares"
-    bound, error = optimum.bound(n), f"{optimum.error(n):.3g}"
-    if optimum.least is not None and bound is not None:
+    bound, error = optimum.bound, f"{optimum.error:.3g}"
+    if bound is not None:
         relaxed = ", from a relaxation" * (optimum.status == "relaxed")
-        times = _times(best.variance, optimum.least)
         lead = f"No channel {about} has an error below the bound {bound:.3g}{relaxed}"
-        yield f"{lead}; {named(best)} has {times}."
-        if optimum.design is None or error == f"{bound:.3g}":
+        yield f"{lead}; {best.title} has {_times(_ratio(best.error**2, bound**2))}."
+        if optimum.reports is None or error == f"{bound:.3g}":
             return
         about = "for them"
-    times = _times(best.variance, optimum.variance)
-    yield f"Best found of any kind {about}: error {error}; {named(best)} has {times}."
+    times = _times(best.of_optimum)
+    yield f"Best found of any kind {about}: error {error}; {best.title} has {times}."
 
 
-def _times(variance: float, least: float) -> str:
+def _times(ratio: float | None) -> str:
     """Return an error compared with the least one, such as `1.27 times that error`."""
-    if least <= 0.0:
-        return "the same error" if variance <= 0.0 else "an error at all"
-    ratio = ratio_text(math.sqrt(variance / least))
-    return "the same error" if ratio == "1" else f"{ratio} times that error"
+    if ratio is None:
+        return "an error at all"
+    text = ratio_text(ratio)
+    return "the same error" if text == "1" else f"{text} times that error"
 
 
 def ratio_text(ratio: float) -> str:

@@ -35,21 +35,11 @@ class PriorError(ValueError):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PlanRequest:
-    """A collection, and all that its plan depends on.
+    """A collection, and all that its plan depends on, as `ldpstream.plan` describes it.
 
-    - `prior` are the expected shares: `uniform`, `zipf`, the path of a file with one count per
-      line, or the counts, in the domain's order. By default they are the collection's own `prior`,
-      or uniform.
-    - Without an `objective` mechanisms are sorted by the published ranges and quantiles; if there
-      are none, by all ranges under a metric policy, and by all values under any other.
-    - The search for the best channel of any kind takes `search_seconds`; 0 skips it. By default it
-      runs if it is fast, or if there is a `channel_file`, to which its channel is to be written.
-    - With `width`, the plan says how many respondents bounds of this width (high - low) need.
-    - Mechanisms not compared within `limit_seconds` are only named.
-
-    Raises:
-        ValueError: for `respondents` or a `width` not above 0, or no time to search for a channel
-            that is to be written.
+    Without an `objective` mechanisms are sorted by the published ranges and quantiles; if there are
+    none, by all ranges under a metric policy, and by all values under any other. Without
+    `search_seconds` the best channel is searched if that is fast, or if a `channel_file` is given.
     """
 
     collection: CollectionConfig

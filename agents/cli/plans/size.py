@@ -4,13 +4,12 @@ docs/how-to/size.md explains every line, and docs/performance.md has what the co
 """
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Final, Self
 
 import numpy as np
 
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.times import format_duration
 from ldpstream.mechanisms.wire.frame import FINGERPRINT_BYTES, encode_frame
 
@@ -75,10 +74,6 @@ class SizePlan:
             workers=1 + max(1, math.ceil(processors[0])),
             partitions=partitions,
         )
-
-    def to_json(self) -> dict[str, Json]:
-        """Return it as JSON; of pairs the first is for messages with one report."""
-        return {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(self).items()}
 
 
 def _message_bytes(collection: CollectionConfig, reports: int) -> int:

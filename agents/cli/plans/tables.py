@@ -1,6 +1,7 @@
 """Plans as tables in a terminal."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Final
 
 from pydantic import JsonValue
@@ -16,7 +17,7 @@ from ldpstream.agents.cli.plans.model import (
     RefusedPart,
     Summary,
 )
-from ldpstream.agents.cli.plans.planner import ratio_text, title
+from ldpstream.agents.cli.plans.planner import ratio_text
 from ldpstream.agents.cli.terminal.labels import Ends, label_text
 from ldpstream.agents.cli.terminal.tables import FittingTable
 
@@ -32,42 +33,33 @@ def show_plan(
     `ends` are those of the intervals of a domain that is cut into bins, whose values are `weighted`
     if each has a private weight.
     """
-    console.print(f"{document.collection}: {document.verdict}", markup=False, soft_wrap=True)
-    console.print(
+    say = partial(console.print, markup=False, soft_wrap=True)
+    say(f"{document.collection}: {document.verdict}")
+    say(
         f"standard errors of shares, {document.estimand}; design shares {document.prior}; "
-        f"sorted by {document.workload_text}",
-        markup=False,
-        soft_wrap=True,
+        f"sorted by {document.workload_text}"
     )
     console.print(_mechanisms(document))
     queries = _queries(document, ends)
     if queries.row_count:
         console.print(queries)
-    exact = "* is the configured one; ~ is from a fixed sample; everything else is exact"
-    bins = document.bins
-    wanted = (
-        f"bins: {bins.recommended} and epsilon = {bins.epsilon:.3g} are recommended for "
-        f"{document.respondents:,} reports, densities of up to {bins.peak:g} times the even one; "
-        f"{bins.configured} are configured"
-        if bins is not None
-        else None
-    )
-    order = (
-        "TV: whatever the mechanism, a mean total variation distance of the order "
-        f"{document.order:.3g} at least, up to a constant ([CA] Theorems 3 and 4); "
-        f"the best above has at most {document.mechanisms[0].total_variation:.3g}"
-        if document.order is not None
-        else None
-    )
-    lines = [
-        *([wanted] if wanted else []),
-        *([order] if order else []),
-        *(f"no: {_refusal(one, () if weighted else ends)}" for one in document.refused),
-        *(f"no: {one.mechanism}: needs {one.needs}" for one in document.unsuited),
-        exact,
-    ]
-    for line in lines:
-        console.print(line, markup=False, soft_wrap=True)
+    if (bins := document.bins) is not None:
+        say(
+            f"bins: {bins.recommended} and epsilon = {bins.epsilon:.3g} are recommended for "
+            f"{document.respondents:,} reports, densities of up to {bins.peak:g} times the even "
+            f"one; {bins.configured} are configured"
+        )
+    if document.order is not None:
+        say(
+            "TV: whatever the mechanism, a mean total variation distance of the order "
+            f"{document.order:.3g} at least, up to a constant ([CA] Theorems 3 and 4); "
+            f"the best above has at most {document.mechanisms[0].total_variation:.3g}"
+        )
+    for refused in document.refused:
+        say(f"no: {_refusal(refused, () if weighted else ends)}")
+    for unsuited in document.unsuited:
+        say(f"no: {unsuited.mechanism}: needs {unsuited.needs}")
+    say("* is the configured one; ~ is from a fixed sample; everything else is exact")
 
 
 def _mechanisms(document: PlanDocument) -> Table:
@@ -87,7 +79,7 @@ def _mechanisms(document: PlanDocument) -> Table:
         # The distance of two distributions is at most 1.
         distance = f"{_sampled(one.values)}{_number(one.total_variation)}"
         table.add_row(
-            Text(f"{'* ' if one.configured else ''}{title(one.mechanism, one.variant)}"),
+            Text(f"{'* ' if one.configured else ''}{one.title}"),
             _epsilon(one.epsilon),
             _number(one.error),
             _number(one.width),
@@ -111,7 +103,7 @@ def _queries(document: PlanDocument, ends: Ends) -> Table:
     table = FittingTable()
     table.add_column("published query", no_wrap=True)
     for one in shown:
-        table.add_column(Text(title(one.mechanism, one.variant)), justify="right")
+        table.add_column(Text(one.title), justify="right")
     for name, row in _rows(shown, ends):
         errors = [getattr(query, document.estimand) for query in row]
         table.add_row(Text(name), *(_number(error) for error in errors))
@@ -146,7 +138,7 @@ def _refusal(refused: RefusedPart, ends: Ends) -> str:
     budgets = refused.allowed, refused.taken
     allowed, taken = ("infinity" if one is None else f"{one:g}" for one in budgets)
     return (
-        f"{title(refused.mechanism, refused.variant)} with {_epsilon(refused.epsilon)}: "
+        f"{refused.title} with {_epsilon(refused.epsilon)}: "
         f"from {value} to {other} the policy allows {allowed}, but it spends {taken}"
     )
 

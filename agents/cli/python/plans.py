@@ -64,7 +64,6 @@ def plan(
         )
     )
     if channel_file is not None:
-        assert made.optimum is not None
-        assert made.optimum.design is not None, "it was searched"
-        write_channel(channel_file, made.optimum.design)
+        assert made.design is not None, "it was searched"
+        write_channel(channel_file, made.design)
     return made.document

@@ -8,16 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+import ldpstream as ldp
+from ldpstream.agents.cli.plans.model import MechanismPlan
+from ldpstream.agents.cli.plans.planner import cheaper_mechanism
 from ldpstream.estimators.bounds.options import Estimand
 from ldpstream.estimators.design.cone import DesignError
 from ldpstream.estimators.planning.choices import Objective
-from ldpstream.estimators.planning.compare import (
-    Candidate,
-    Comparison,
-    cheaper_rivals,
-    compare,
-    identity,
-)
+from ldpstream.estimators.planning.compare import Comparison, compare, identity
 from ldpstream.estimators.planning.optimum import find_optimum
 from ldpstream.estimators.planning.predictions import (
     Predictions,
@@ -248,15 +245,18 @@ def test_candidates_without_time_are_named_and_the_rest_is_unchanged(seconds: in
     assert any("query 2 of 78" in text for text in said) == bool(reached)
 
 
-def test_candidates_nearly_as_good_for_half_the_bits_are_named():
-    candidate = plan(LINE).candidates[0]
+def test_a_mechanism_nearly_as_good_for_half_the_bits_is_named():
+    keys = {"mechanism": "l1-geometric", "epsilon": 1.0, "domain": {"size": 4}}
+    collection = ldp.define_collection("line", **keys)
+    first = ldp.plan(collection, respondents=100, search_seconds=0.0).mechanisms[0]
 
-    def other(variance: float, bits: int) -> Candidate:
-        cost = replace(candidate.cost, report_bits=bits)
-        return replace(candidate, variance=variance, cost=cost)
+    def other(ratio: float | None, bits: int) -> MechanismPlan:
+        cost = replace(first.cost, report_bits=bits)
+        return first.model_copy(update={"ratio": ratio, "cost": cost})
 
-    best, near, far, long = other(1.0, 64), other(1.1, 8), other(2.0, 8), other(1.1, 33)
-    assert list(cheaper_rivals([best, near, far, long])) == [near]
+    best, near, far, long = other(1.0, 64), other(1.1, 32), other(1.11, 8), other(1.1, 33)
+    assert cheaper_mechanism([best, other(None, 8), long, far, near]) is near
+    assert cheaper_mechanism([best, long, far]) is None
 
 
 @pytest.mark.parametrize("n", [100, 10_000])
