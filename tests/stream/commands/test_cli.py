@@ -3,6 +3,7 @@
 import asyncio
 import fcntl
 import json
+import math
 import os
 import signal
 import subprocess
@@ -108,6 +109,35 @@ def test_a_failed_certificate_is_a_failed_check(tmp_path: Path, monkeypatch: pyt
         False,
         [True, False, True],
     )
+
+
+def test_certify_gives_the_errors_of_tests_between_two_values(tmp_path: Path):
+    """[CA] Theorem 1: a sensitive value against another, and the best tests of high-low."""
+    file = configured(tmp_path)
+    ran = invoke("certify", "-c", file, "modes", "--pair", "bus", '"walk, slowly"')
+    assert ran.exit_code == 0, ran.output
+    region = json.loads(ran.stdout)["collections"][0]["region"]
+    assert (region["value"], region["other"]) == ("bus", "walk, slowly")
+    assert region["budgets"] == [1.0, "inf"]
+    # a = 1 and b infinite: no test misses fewer than e^-1 of its alarms without ever being wrong.
+    assert region["corner"] == pytest.approx([math.exp(-1), 0.0])
+    assert region["inside"] is True
+    for alarm, missed in region["boundary"]:
+        assert math.e * alarm + missed >= 1.0 - 1e-12
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["modes", "--pair", "bus", "boat"], "--pair: expected one of the 3 labels"),
+        (["modes", "--pair", "bus", "bus"], "--pair: expected two different values, got bus twice"),
+        (["--pair", "bus", "train"], "--pair: expected NAME"),
+    ],
+)
+def test_impossible_pairs_are_refused(tmp_path: Path, options: list[str], message: str):
+    ran = invoke("certify", "-c", configured(tmp_path), *options)
+    assert ran.exit_code != 0
+    assert message in ran.output
 
 
 def test_help_and_version_import_no_command():
