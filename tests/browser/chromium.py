@@ -11,6 +11,7 @@ from tests import missing
 FLAGS = (
     "--no-sandbox",
     "--disable-gpu",
+    "--in-process-gpu",
     "--disable-quic",
     "--no-first-run",
     "--disable-background-networking",
@@ -23,7 +24,8 @@ FLAGS = (
 
 def find_chromium() -> str | None:
     """Return the path of a Chromium on this machine, or None."""
-    names = ("chromium", "chromium-browser", "google-chrome")
+    # The first has no windows to prepare, and takes a third less of a core for the same pages.
+    names = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
     return next((path for name in names if (path := shutil.which(name))), None)
 
 
@@ -31,7 +33,7 @@ def need_chromium() -> str:
     """Return the path of Chromium; skip the test without one, or fail where it is required."""
     found = find_chromium()
     if found is None:
-        reason = "no Chromium on the PATH; on Debian: apt-get install chromium"
+        reason = "no Chromium on the PATH; on Debian: apt-get install chromium-headless-shell"
         missing.skip(reason)
     return found
 
