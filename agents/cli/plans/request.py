@@ -40,6 +40,10 @@ class PlanRequest:
     Without an `objective` mechanisms are sorted by the published ranges and quantiles; if there are
     none, by all ranges under a metric policy, and by all values under any other. Without
     `search_seconds` the best channel is searched if that is fast, or if a `channel_file` is given.
+
+    Raises:
+        ValueError: for `respondents` or a `width` not above 0, or no time to search for a channel
+            that is to be written.
     """
 
     collection: CollectionConfig
