@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from aiokafka.errors import InvalidTimestampError
 
-from ldpstream.agents.device import Gateway, Sender
+from ldpstream.agents.device import Sender
 from ldpstream.mechanisms import CollectionSpec, decode_frame
 from ldpstream.mechanisms.ledger import BudgetError, Ledger
 from tests.broker.conftest import on_kafka, on_one_broker
@@ -39,10 +39,9 @@ async def test_records_hold_nothing_but_reports(lab: Lab) -> None:
     began_ms = time.time_ns() // 1_000_000
     async with Sender(spec, lab.broker.bootstrap, options=lab.broker.options) as sender:
         await sender.send([3, 4, 5])
-        async with Gateway(sender, max_reports=50, linger_seconds=0.05) as gateway:
-            for start in range(0, 120, 40):
-                reports = spec.privatize(np.arange(start, start + 40) % 20)
-                await gateway.add(reports, times_ms=np.full(40, began_ms, dtype=np.int64))
+        for start in range(0, 120, 40):
+            reports = spec.privatize(np.arange(start, start + 40) % 20)
+            await sender.send_reports(reports, times_ms=np.full(40, began_ms, dtype=np.int64))
     records = await lab.records(spec.topic)
     counted = 0
     for record in records:

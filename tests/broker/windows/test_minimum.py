@@ -5,10 +5,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
 import pytest
 
-from ldpstream.agents.device import Gateway, Sender
+from ldpstream.agents.device import Sender
 from tests.broker.conftest import on_kafka
 from tests.brokers import Broker
 from tests.lab import START_MS, Lab
@@ -51,17 +50,6 @@ async def by_a_sender(lab: Lab) -> None:
         await sender.send([3] * _N, times_ms=[START_MS] * _N)
 
 
-async def by_a_gateway(lab: Lab) -> None:
-    spec = lab.collection.spec
-    async with (
-        Sender(spec, lab.broker.bootstrap, options=lab.broker.options) as sender,
-        Gateway(sender, max_reports=70, linger_seconds=0.05) as gateway,
-    ):
-        for _ in range(10):
-            reports = spec.privatize(np.full(_N // 10, 3))
-            await gateway.add(reports, times_ms=np.full(len(reports), START_MS))
-
-
 async def by_the_command(lab: Lab) -> None:
     lines = f"{START_MS},3\n".encode() * _N
     command = (
@@ -94,7 +82,7 @@ async def shown(worker: Worker, name: str = "city", *, of: int) -> Mapping[str, 
     return documents[0]
 
 
-BURSTS: Final = (in_one_frame, in_many_frames, by_a_sender, by_a_gateway, by_the_command)
+BURSTS: Final = (in_one_frame, in_many_frames, by_a_sender, by_the_command)
 
 
 async def test_all_but_twice_the_minimum_of_a_burst_is_shown(

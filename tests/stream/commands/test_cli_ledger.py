@@ -6,12 +6,10 @@ from fractions import Fraction
 from math import exp
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from ldpstream.agents.config import ConfigError, load_config
 from ldpstream.agents.config.privacy.over_time import spent_sentences
-from ldpstream.agents.device import Framer
 from ldpstream.mechanisms.ledger import Ledger
 from tests.exact.ledgers import DAY_MS, HOUR_MS, spec
 from tests.stream.cli import certified, configured, invoke, refused
@@ -150,7 +148,6 @@ one_report = true
 partitions = 3
 window = { size = "1h" }
 """
-NOON_MS = 1_795_262_400_000
 
 
 @pytest.fixture
@@ -179,24 +176,6 @@ def test_the_certificate_and_the_device_document_state_one_report(tokens_file: s
     document = json.loads(invoke("spec", "-c", tokens_file, "modes").stdout)
     rule = json.loads(document["canonical"])["one_report"]
     assert rule == {"partitions": 3, "window_ms": 3_600_000}
-
-
-def test_a_framer_takes_tokens_of_one_partition(tokens_file: str):
-    spec = load_config(tokens_file).collections["modes"].spec
-    times_ms = np.full(30, NOON_MS)
-    tokens = np.concatenate([spec.tokens(bytes([n]) * 16, times_ms[:1]) for n in range(30)])
-    one, other, _ = spec.one_report.by_partition(tokens)
-    framer = Framer(spec)
-    for place in one:
-        assert framer.add(np.zeros(1, int), times_ms[:1], tokens[[place]]) == 1
-    with pytest.raises(ValueError, match="one partition"):
-        framer.add(np.zeros(1, int), times_ms[:1], tokens[other[:1]])
-    with pytest.raises(ValueError, match="one token of 8 bytes"):
-        framer.add(np.zeros(1, int), times_ms[:1])
-    expected = spec.frame_reports(
-        np.zeros(len(one), int), times_ms=times_ms[one], tokens=tokens[one]
-    )
-    assert framer.take() == expected
 
 
 WORDS = """

@@ -1,4 +1,4 @@
-"""Senders, the SDK's gateway and `send`: frames, tokens, order, bounds, and counts of arrivals."""
+"""Senders and `send`: frames, tokens, order, bounds, and counts of arrivals."""
 
 import asyncio
 from pathlib import Path
@@ -11,8 +11,7 @@ from aiokafka.errors import KafkaError, KafkaTimeoutError, MessageSizeTooLargeEr
 import ldpstream as ldp
 from ldpstream.agents.broker.record_time import record_time_ms
 from ldpstream.agents.cli.send import Acknowledged, Delivery
-from ldpstream.agents.device import Framer, Gateway, Sender
-from ldpstream.mechanisms import CollectionSpec
+from ldpstream.agents.device import Sender
 from ldpstream.mechanisms.base.errors import ValueOutsideDomainError
 from ldpstream.mechanisms.ledger import Ledger
 from tests.stream.device_frames import BITS, NUMBERS, collection, read, times
@@ -68,6 +67,23 @@ async def test_tokens_come_from_the_ledger_and_say_the_partition(tmp_path: Path)
     assert producer.sent[-1][0] is None
 
 
+async def test_an_error_of_one_partition_is_raised_and_leaves_no_other_in_flight():
+    class Failing(Producer):
+        async def send(self, topic: str, partition: int, *fields: Any, timestamp_ms: int) -> None:
+            if partition == 0:
+                raise KafkaTimeoutError
+            await asyncio.sleep(0)
+            await super().send(topic, partition, *fields, timestamp_ms=timestamp_ms)
+
+    spec, producer = collection(NUMBERS + "one_report = true\npartitions = 3\n"), Failing()
+    times_ms = np.full(40, START_MS)
+    tokens = np.concatenate([spec.tokens(bytes([n]) * 16, times_ms[:1]) for n in range(40)])
+    sender = Sender(spec, "nowhere:1", producer=producer)
+    with pytest.raises(KafkaTimeoutError):
+        await sender.send_reports(np.zeros(40, int), times_ms=times_ms, tokens=tokens)
+    assert sorted(partition for partition, _ in producer.sent if partition is not None) == [1, 2]
+
+
 @pytest.mark.parametrize("toml", [NUMBERS, BITS])
 def test_a_frame_is_sorted_and_does_not_show_who_came_first(toml: str):
     spec = collection(toml)
@@ -77,41 +93,11 @@ def test_a_frame_is_sorted_and_does_not_show_who_came_first(toml: str):
     assert encoded == spec.frame_reports(one, times_ms=times_ms)
     frames = []
     for order in (np.arange(200), np.random.default_rng(1).permutation(200)):
-        framer = Framer(spec)
-        for i in order:
-            assert framer.add(reports[i : i + 1], times(200)[i : i + 1]) == 1
-        assert framer.count == 200
-        frames.append(framer.take())
+        frames.append(spec.frame_reports(reports[order], times_ms=times(200)[order]))
     assert frames[0] == frames[1]
-    assert frames[0] is not None
     cut, _ = read(spec, frames[0])
     assert cut == sorted(cut)
     assert set(cut) == {START_MS, START_MS + 1_000, START_MS + 2_000}
-
-
-def test_frames_end_by_number_and_by_bytes():
-    spec = collection()
-    reports, when = spec.privatize(np.arange(100)), times(100, seconds=100)
-    framer = Framer(spec, max_reports=7)
-    assert framer.add(reports, when) == 7
-    assert framer.full
-    assert framer.add(reports, when) == 0
-    taken = framer.take()
-    assert taken is not None
-    assert sorted(read(spec, taken)[1]) == sorted(reports[:7].tolist())
-    assert framer.take() is None
-    # 12 bytes of header, and 12 + 2 for each report with its own time.
-    framer = Framer(spec, max_bytes=12 + 5 * 14 + 13)
-    assert framer.add(reports, when) == 5
-    taken = framer.take()
-    assert taken is not None
-    assert len(taken) == 12 + 5 * 14
-    # Reports of one time take less, so more fit.
-    assert framer.add(reports, np.full(100, START_MS)) == (5 * 14 + 13 - 12) // 2
-    with pytest.raises(ValueError, match="one time for each"):
-        framer.add(reports, when[:5])
-    with pytest.raises(ValueError, match="at least one report"):
-        Framer(spec, max_bytes=25)
 
 
 async def test_senders_share_a_connection_and_send_nothing_besides_the_frame():
@@ -182,135 +168,6 @@ async def test_a_ledger_takes_what_was_moved(tmp_path: Path):
     await sender.send([100])
     first, second = reports(kept)
     assert first == second
-
-
-class FakeSender:
-    """Keeps frames, and acknowledges them once it may."""
-
-    def __init__(self, spec: CollectionSpec, *, held: bool = False) -> None:
-        self.spec = spec
-        self.frames: list[bytes] = []
-        self.errors: list[Exception] = []
-        self.may = asyncio.Event()
-        if not held:
-            self.may.set()
-
-    async def produce(self, frame: bytes) -> None:
-        self.frames.append(frame)
-        await self.may.wait()
-        if self.errors:
-            raise self.errors.pop()
-
-
-def gateway(sender: FakeSender, **options: Any) -> Gateway:
-    return Gateway(sender, **{"linger_seconds": 60.0, **options})
-
-
-async def test_reports_of_many_devices_share_frames_and_all_arrive():
-    spec = collection()
-    reports, sender = spec.privatize(np.arange(95)), FakeSender(spec)
-    async with gateway(sender, max_reports=10) as one:
-        adding = [
-            asyncio.ensure_future(one.add(reports[i : i + 5], times_ms=times(95)[i : i + 5]))
-            for i in range(0, 90, 5)
-        ]
-        await asyncio.gather(*adding)
-        assert len(sender.frames) == 9
-        last = asyncio.ensure_future(one.add(reports[90:], times_ms=times(5)))
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        assert not last.done()
-        assert one.waiting == 5
-    await last
-    arrived = [report for frame in sender.frames for report in read(spec, frame)[1]]
-    assert sorted(arrived) == sorted(reports.tolist())
-
-
-async def test_a_frame_is_sent_after_it_has_lingered():
-    spec = collection()
-    sender = FakeSender(spec)
-    async with gateway(sender, linger_seconds=0.02) as one:
-        async with asyncio.timeout(60):
-            await one.add(spec.privatize([1, 2]), times_ms=times(2))
-        assert len(sender.frames) == 1
-        async with asyncio.timeout(60):
-            await one.add(spec.privatize([3]), times_ms=times(1))
-        assert len(sender.frames) == 2
-
-
-async def test_add_returns_only_after_the_broker_has_acknowledged():
-    spec = collection()
-    sender = FakeSender(spec, held=True)
-    async with gateway(sender, max_reports=2) as one:
-        adding = asyncio.ensure_future(one.add(spec.privatize([1, 2]), times_ms=times(2)))
-        for _ in range(20):
-            await asyncio.sleep(0)
-        assert sender.frames
-        assert not adding.done()
-        sender.may.set()
-        await adding
-
-
-async def test_an_error_goes_to_all_whose_reports_were_in_the_frame_and_to_no_other():
-    spec = collection()
-    sender = FakeSender(spec)
-    sender.errors = [KafkaTimeoutError()]
-    async with gateway(sender, max_reports=4) as one:
-        adding = [one.add(spec.privatize([i, i]), times_ms=times(2)) for i in range(4)]
-        results = await asyncio.gather(*adding, return_exceptions=True)
-        assert [isinstance(r, KafkaTimeoutError) for r in results] == [True, True, False, False]
-        # A call that spans two frames raises the error of either.
-        sender.errors = [KafkaTimeoutError()]
-        with pytest.raises(KafkaTimeoutError):
-            await one.add(spec.privatize(np.arange(8)), times_ms=times(8))
-        assert one.waiting == 0
-
-
-async def test_an_unexpected_error_leaves_nobody_waiting():
-    spec = collection()
-    reports, sender = spec.privatize(np.arange(10)), FakeSender(spec)
-    sender.errors.append(ZeroDivisionError("in a client"))
-    async with gateway(sender, max_reports=10, max_waiting=10) as one, asyncio.timeout(30):
-        with pytest.raises(ZeroDivisionError):
-            await one.add(reports, times_ms=times(10))
-        # The failed reports no longer count as waiting.
-        await one.add(reports, times_ms=times(10))
-    assert len(sender.frames) == 2
-
-
-async def test_memory_is_bounded_and_those_who_wait_go_on():
-    spec = collection()
-    sender = FakeSender(spec, held=True)
-    async with gateway(sender, max_reports=10, max_waiting=30) as one:
-        adding = asyncio.ensure_future(one.add(spec.privatize(np.arange(95)), times_ms=times(95)))
-        for _ in range(50):
-            await asyncio.sleep(0)
-        assert one.waiting == 30
-        assert len(sender.frames) == 3
-        sender.may.set()
-        # The rest does not fill a frame, and is sent when the gateway is closed.
-        for _ in range(200):
-            await asyncio.sleep(0)
-        assert one.waiting == 5
-    await adding
-    assert sum(len(read(spec, frame)[1]) for frame in sender.frames) == 95
-
-
-async def test_a_cancelled_caller_leaves_the_others_alone():
-    spec = collection()
-    sender = FakeSender(spec)
-    sender.errors = [KafkaTimeoutError()]
-    async with gateway(sender) as one:
-        given_up = asyncio.ensure_future(one.add(spec.privatize([1]), times_ms=times(1)))
-        other = asyncio.ensure_future(one.add(spec.privatize([2]), times_ms=times(1)))
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        given_up.cancel()
-    with pytest.raises(KafkaTimeoutError):
-        await other
-    assert given_up.cancelled()
-    with pytest.raises(ValueError, match="max_waiting"):
-        gateway(sender, max_reports=2, max_waiting=1)
 
 
 class FakeBatch:
