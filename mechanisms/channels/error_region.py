@@ -55,16 +55,6 @@ class ErrorRegion:
             math.exp(-b) * -math.expm1(-a) / whole,
         )
 
-    def vertices(self) -> tuple[tuple[float, float], ...]:
-        """Return the region's four vertices `(P_FA, P_MD)`, counter-clockwise from (1, 0)."""
-        false_alarm, missed = self.corner()
-        return (
-            (1.0, 0.0),
-            (1.0 - false_alarm, 1.0 - missed),
-            (0.0, 1.0),
-            (false_alarm, missed),
-        )
-
     def contains(self, errors: Errors) -> bool:
         """Return whether a test may have these errors, decided exactly (`dyadic.exp_floor`)."""
         false_alarm, missed = errors

@@ -1,4 +1,4 @@
-"""What a report tells of a value whose prior is known: mutual information and realised LIP loss.
+"""What a report tells of a value whose prior is known: mutual information.
 
 For values drawn from a prior pi, `P(y) = sum_x pi_x Q[x, y]`. The mutual information is
 `I = sum pi_x Q[x, y] log(Q[x, y] / P(y))`, and the LIP loss the largest `|log(Q[x, y] / P(y))|`
@@ -10,41 +10,24 @@ Proposition 1 has `I <= eps`, which is never attained. eps-LDP implies eps-LIP a
 """
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
 from ldpstream.mechanisms.base.arrays import Floats
 
 
-@dataclass(frozen=True)
-class Information:
-    """Mutual information of value and report, and the realised LIP loss, in nats."""
+def mutual_information(channel: Floats, prior: Floats) -> float:
+    """Return it in nats, for a channel `(k, outputs)` and a prior above 0, float64 `(k,)`.
 
-    nats: float
-    loss: float
-
-    @property
-    def bits(self) -> float:
-        """The mutual information in bits."""
-        return self.nats / math.log(2.0)
-
-    @classmethod
-    def of(cls, channel: Floats, prior: Floats) -> "Information":
-        """Return them for a channel `(k, outputs)` and a prior above 0, float64 `(k,)`.
-
-        >>> flip = np.array([[0.75, 0.25], [0.25, 0.75]])
-        >>> of_uniform = Information.of(flip, np.array([0.5, 0.5]))
-        >>> round(of_uniform.bits, 4), round(math.exp(of_uniform.loss), 4)
-        (0.1887, 2.0)
-        """
-        chances = prior @ channel
-        reached = chances > 0.0
-        ratio = channel[:, reached] / chances[reached]
-        logs = np.log(ratio, out=np.zeros_like(ratio), where=ratio > 0.0)
-        nats = float(prior @ (channel[:, reached] * logs).sum(axis=1))
-        loss = math.inf if (ratio == 0.0).any() else float(np.abs(logs).max(initial=0.0))
-        return cls(max(nats, 0.0), loss)
+    >>> flip = np.array([[0.75, 0.25], [0.25, 0.75]])
+    >>> round(mutual_information(flip, np.array([0.5, 0.5])) / math.log(2), 4)  # in bits
+    0.1887
+    """
+    chances = prior @ channel
+    reached = chances > 0.0
+    ratio = channel[:, reached] / chances[reached]
+    logs = np.log(ratio, out=np.zeros_like(ratio), where=ratio > 0.0)
+    return max(float(prior @ (channel[:, reached] * logs).sum(axis=1)), 0.0)
 
 
 def most_information(epsilon: float) -> float:

@@ -186,11 +186,6 @@ class RoundedInterval(Domain):
         return self.interval.axes
 
     @property
-    def edges(self) -> tuple[Floats, ...]:
-        """The values of each dimension, float64 `(bins + 1,)`."""
-        return self.interval.edges
-
-    @property
     def widths(self) -> tuple[float, ...]:
         """The distance between neighbouring edges in each dimension, rounded by `width_below`."""
         return self.interval.widths

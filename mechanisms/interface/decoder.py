@@ -84,10 +84,6 @@ class Decoder(ABC):
         """Return the totals, and what else takes time that grows with the number of reports."""
         return Decoded(statistic, self.totals(statistic), self.group_reports(statistic))
 
-    def second_moments(self, statistic: Statistic) -> Floats:
-        """Return `moments` of every single value, float64 `(k,)`."""
-        return self.moments(self.decode_values(statistic), slice(None))
-
     @abstractmethod
     def moments(self, decoded: Decoded, at: slice | Integers) -> Floats:
         """Return `sum_i h_x(y_i)^2` of a slice of the values, or of those with indices `(q,)`.

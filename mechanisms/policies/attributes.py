@@ -26,8 +26,8 @@ class AttributesPolicy(Policy):
     """A policy over the values of all attributes, one attribute after the other.
 
     The entry of two values of one attribute is that attribute's own, which is what records lose
-    that differ in it alone. `records` returns what any two records lose. Which attribute was drawn
-    is public, so that values of different attributes have no budget.
+    that differ in it alone. Which attribute was drawn is public, so that values of different
+    attributes have no budget.
     """
 
     names: tuple[str, ...]
@@ -41,16 +41,6 @@ class AttributesPolicy(Policy):
         starts = self._starts
         (i, j) = (int(np.searchsorted(starts, x, side="right")) - 1 for x in (value, other))
         return self.parts[i].entry(value - starts[i], other - starts[i]) if i == j else None
-
-    def records(self, record: tuple[int, ...], other: tuple[int, ...]) -> Fraction | None:
-        """Return what two records lose, given their values of all attributes; None if unbounded."""
-        entries = [
-            policy.entry(x, z)
-            for policy, x, z in zip(self.parts, record, other, strict=True)
-            if x != z
-        ]
-        bounded = [entry for entry in entries if entry is not None]
-        return max(bounded, default=Fraction(0)) if len(bounded) == len(entries) else None
 
     @property
     def unprotected_pairs(self) -> int:

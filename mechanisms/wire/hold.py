@@ -75,13 +75,6 @@ class Hold:
         reports, _ = self.permanent.decode(payload)
         return self.permanent.encode(self.chain.again(reports, entropy))
 
-    def ratio(self, reports: int) -> Fraction | None:
-        """Return the largest ratio of two values one step apart over m >= 1 reports of an epoch.
-
-        None without a chain: then it is that of one report for any m.
-        """
-        return None if self.chain is None else _ratio(self.chain, reports)
-
     def worst_split(self, windows: int) -> dict[int, int]:
         """Return the split of `windows` >= 1 consecutive windows into epochs that loses most.
 

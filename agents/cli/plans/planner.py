@@ -37,7 +37,7 @@ from ldpstream.estimators.planning.progress import Progress
 from ldpstream.estimators.planning.workload import QuerySets
 from ldpstream.mechanisms.base.arrays import Floats
 from ldpstream.mechanisms.base.errors import SpecError
-from ldpstream.mechanisms.channels.information import Information
+from ldpstream.mechanisms.channels.information import mutual_information
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.sampled.sampled import Sampled
 from ldpstream.mechanisms.registry.attributes import default_weights, worst_variance
@@ -231,7 +231,7 @@ def _information(request: PlanRequest, one: Candidate) -> float | None:
     table = one.mechanism.table
     if table is None or table.size > _MOST_INFORMED:
         return None
-    return Information.of(table, request.workload.shares).bits
+    return mutual_information(table, request.workload.shares) / math.log(2)
 
 
 def _needed(one: Candidate, error: float) -> int | None:

@@ -1,5 +1,6 @@
 """A collection's certificate: what its mechanism leaks, and its reports over time."""
 
+import math
 from fractions import Fraction
 from typing import Final
 
@@ -18,7 +19,7 @@ from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.base.times import format_duration
 from ldpstream.mechanisms.channels.certificate import ENUMERATION_LIMIT, Certificate
-from ldpstream.mechanisms.channels.information import Information, most_information
+from ldpstream.mechanisms.channels.information import most_information, mutual_information
 from ldpstream.mechanisms.domains.words import Words
 from ldpstream.mechanisms.exact.dyadic import exp_bounds, float_above, log_bounds
 from ldpstream.mechanisms.policies.policy import HighLowPolicy, Policy
@@ -146,12 +147,12 @@ def _information(spec: CollectionSpec) -> dict[str, Json]:
     if table is None or (known is None and table.size > _MOST_INFORMED):
         return {}
     shares = [Fraction(1, len(table))] * len(table) if known is None else list(known)
-    of_reports = Information.of(table, np.array([float(share) for share in shares]))
+    nats = mutual_information(table, np.array([float(share) for share in shares]))
     is_prior = policy.by_entries() is not policy
     document: dict[str, Json] = {
         "prior": "uniform" if known is None else [float(share) for share in shares],
-        "nats": of_reports.nats,
-        "bits": of_reports.bits,
+        "nats": nats,
+        "bits": nats / math.log(2),
     }
     if is_prior or policy.unprotected is None:
         loss = max(policy.least_budgets()) if is_prior else policy.largest_loss()

@@ -22,7 +22,7 @@ from ldpstream.estimators.design.optimise import histogram
 from ldpstream.estimators.design.realise import realise
 from ldpstream.estimators.lip.known_prior import Bayes
 from ldpstream.mechanisms.base.errors import SpecError
-from ldpstream.mechanisms.channels.information import Information, most_information
+from ldpstream.mechanisms.channels.information import most_information, mutual_information
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.binary import Binary
 from ldpstream.mechanisms.families.design.mechanism import RandomizedResponse
@@ -118,16 +118,20 @@ def test_many_values_have_no_linear_program():
         best_mmse(PriorPolicy(1.0, shares), histogram(13), np.full(13, 1 / 13))
 
 
+def lip_loss(channel: np.ndarray, prior: np.ndarray) -> float:
+    return np.abs(np.log(channel / (prior @ channel))).max()
+
+
 def test_what_a_report_tells():
-    found = Information.of(response(0.8).channel, PI)
-    assert found.nats == pytest.approx(0.060948, abs=5e-7)
-    assert found.loss == pytest.approx(0.740527, abs=5e-7)
+    channel = response(0.8).channel
+    assert mutual_information(channel, PI) == pytest.approx(0.060948, abs=5e-7)
+    assert lip_loss(channel, PI) == pytest.approx(0.740527, abs=5e-7)
     even = np.array([0.9, 0.1])
     best, warner = Lip(Prior(0.1), (1.0,)).table, Binary(1.0, 1.0).table
     assert best is not None
     assert warner is not None
-    assert Information.of(best, even).nats == pytest.approx(0.052520, abs=5e-7)
-    assert Information.of(warner, even).nats == pytest.approx(0.040959, abs=5e-7)
+    assert mutual_information(best, even) == pytest.approx(0.052520, abs=5e-7)
+    assert mutual_information(warner, even) == pytest.approx(0.040959, abs=5e-7)
 
 
 def test_no_channel_of_a_policy_tells_more_than_the_bound():
@@ -135,12 +139,11 @@ def test_no_channel_of_a_policy_tells_more_than_the_bound():
     for _ in range(200):
         channel = rng.dirichlet(np.full(5, rng.choice([0.3, 1.0, 5.0])), 3)
         prior = rng.dirichlet(np.ones(3))
-        found = Information.of(channel, prior)
-        assert found.nats <= most_information(found.loss) * (1 + 1e-12)
+        most = most_information(lip_loss(channel, prior))
+        assert mutual_information(channel, prior) <= most * (1 + 1e-12)
     flip = np.array([[1 / (1 + math.e), math.e / (1 + math.e)]])
     channel = np.concatenate([flip, flip[:, ::-1]])
-    even = Information.of(channel, np.array([0.5, 0.5]))
-    assert even.loss < 1.0
+    assert lip_loss(channel, np.array([0.5, 0.5])) < 1.0
 
 
 def test_counts_of_the_prior_are_rarely_called_wrong():
