@@ -184,7 +184,7 @@ class LastingProducer:
         """
         async with self._lock:
             if self._producer is None:
-                await self._start_anew()
+                await self._start_again()
         producer = self._producer
         assert producer is not None
         try:
@@ -195,7 +195,7 @@ class LastingProducer:
                 await self._replace(producer, error)
             raise
 
-    async def _start_anew(self) -> None:
+    async def _start_again(self) -> None:
         try:
             await self.start()
         except (ClientOptionError, NoIdempotenceError) as error:

@@ -7,7 +7,7 @@ import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from ldpstream.agents.broker.connections import Connections
 from ldpstream.agents.broker.patches.error_names import name_errors
@@ -63,8 +63,16 @@ def run_gateway(config: Config, *, verbose: bool = False) -> int:
     return run_and_leave(until_signalled(serving, config.kafka, refused=(UploadKeysError,)))
 
 
-def check_gateway(config: Config) -> tuple[Access, Access | None, ssl.SSLContext | None]:
-    """Return who may upload, who may read metrics (None: nobody), and how it is encrypted.
+class GatewayAccess(NamedTuple):
+    """Who may upload, who may read metrics (None: nobody), and how it is encrypted."""
+
+    uploads: Access
+    metrics: Access | None
+    tls: ssl.SSLContext | None
+
+
+def check_gateway(config: Config) -> GatewayAccess:
+    """Return who may use a gateway.
 
     Raises:
         HttpUnavailableError: naming the key, for an invalid token or file, and for an impossible
@@ -85,7 +93,7 @@ def check_gateway(config: Config) -> tuple[Access, Access | None, ssl.SSLContext
     uploads = (
         access if gateway.token is None else with_token(access, "gateway.token", gateway.token)
     )
-    return uploads, metrics, tls
+    return GatewayAccess(uploads, metrics, tls)
 
 
 def _check_shuffle(config: Config) -> None:
@@ -132,7 +140,7 @@ async def serve_gateway(
     config: Config, stop: asyncio.Event, *, announce: Callable[[str], None]
 ) -> None:
     """Serve until `stop` is set, then finish accepted uploads; `announce` gets the URL."""
-    upload_access, metrics_access, tls = check_gateway(config)
+    access = check_gateway(config)
     gateway = config.gateway
     collections = _fitting(config)
     connections = Connections(config.kafka)
@@ -152,8 +160,8 @@ async def serve_gateway(
             metrics=metrics,
             origins=gateway.origins,
             upload_bytes=gateway.upload_bytes,
-            upload_access=upload_access,
-            metrics_access=metrics_access,
+            upload_access=access.uploads,
+            metrics_access=access.metrics,
             rounds=NewestRounds(config.kafka),
             problems=topics.problems,
         )
@@ -161,7 +169,7 @@ async def serve_gateway(
         # look at those that wait again and again.
         gc.freeze()
         gc.set_threshold(_COLLECTED_AFTER)
-        async with taking_uploads(services, gateway, tls=tls) as url:
+        async with taking_uploads(services, gateway, tls=access.tls) as url:
             announce(url)
             with suppress(StoppedError):
                 await unless_stopped(topics.watch(), stop)

@@ -7,7 +7,7 @@ from typing import Final
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.domains.atoms import read_atoms
 from ldpstream.mechanisms.domains.blocks import Blocks
-from ldpstream.mechanisms.policies.config import PolicyKeys, read_shares, refuse_rounding
+from ldpstream.mechanisms.policies.config import PolicySettings, read_shares, refuse_rounding
 from ldpstream.mechanisms.policies.prior import NOTHING_KNOWN, KnownPrior
 
 MECHANISM_KEYS: Final[Mapping[str, str]] = {
@@ -38,7 +38,7 @@ MECHANISM_KEYS: Final[Mapping[str, str]] = {
 
 
 @dataclass(frozen=True)
-class Settings(PolicyKeys):
+class Settings(PolicySettings):
     """The keys of a collection that a mechanism may read; it refuses those it does not know.
 
     `keys` holds those of `MECHANISM_KEYS`, and `blocks` are the domain's.

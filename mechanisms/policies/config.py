@@ -32,7 +32,7 @@ _MOST_GUESSED: Final = 10_000
 
 
 @dataclass(frozen=True)
-class PolicyKeys:
+class PolicySettings:
     """The keys of a collection, as far as its policy is read from them.
 
     `path` is the collection's key path, `keys` holds the given keys as TOML parsed them, and `base`
@@ -143,43 +143,43 @@ class PolicyKeys:
 _Table = Mapping[str, object]
 
 
-def _file(keys: PolicyKeys, table: _Table) -> Policy:
-    keys.refuse_epsilon()
-    with within(f"{keys.path}.policy"):
-        return read_matrix(table["file"], keys.base, size=keys.domain.size)
+def _file(settings: PolicySettings, table: _Table) -> Policy:
+    settings.refuse_epsilon()
+    with within(f"{settings.path}.policy"):
+        return read_matrix(table["file"], settings.base, size=settings.domain.size)
 
 
-def _matrix(keys: PolicyKeys, table: _Table) -> Policy:
-    keys.refuse_epsilon()
+def _matrix(settings: PolicySettings, table: _Table) -> Policy:
+    settings.refuse_epsilon()
     try:
-        return MatrixPolicy.of(table["matrix"], size=keys.domain.size)
+        return MatrixPolicy.of(table["matrix"], size=settings.domain.size)
     except SpecError as error:
         place = error.path.removeprefix("policy")
-        raise SpecError(f"{keys.path}.policy.matrix{place}", error.expected) from None
+        raise SpecError(f"{settings.path}.policy.matrix{place}", error.expected) from None
 
 
-def _graph(keys: PolicyKeys, table: _Table) -> Policy:
+def _graph(settings: PolicySettings, table: _Table) -> Policy:
     directed = table.get("directed", False)
-    key = f"{keys.path}.policy"
+    key, domain = f"{settings.path}.policy", settings.domain
     if not isinstance(directed, bool):
         raise SpecError(f"{key}.directed", f"true or false, got {describe(directed)}")
-    epsilon = None if keys.keys.get("epsilon") is None else budget(keys.read_epsilon())
+    epsilon = None if settings.keys.get("epsilon") is None else budget(settings.read_epsilon())
     with within(key):
         return read_edges(
-            table.get("file"), keys.base, domain=keys.domain, epsilon=epsilon, directed=directed
+            table.get("file"), settings.base, domain=domain, epsilon=epsilon, directed=directed
         )
 
 
-def _lp(keys: PolicyKeys, table: _Table) -> Policy:
-    key, domain, metric = f"{keys.path}.policy", keys.domain, table["metric"]
+def _lp(settings: PolicySettings, table: _Table) -> Policy:
+    key, domain, metric = f"{settings.path}.policy", settings.domain, table["metric"]
     if not domain.ordered:
         raise SpecError(
-            f"{keys.path}.domain",
+            f"{settings.path}.domain",
             f"an ordered domain with {metric} (size, sizes, grid or interval), got labels",
         )
     p = {"l1": 1, "l2": 2}.get(str(metric), table.get("p"))
     scale = _scale(table.get("scale"), f"{key}.scale")
-    epsilon = keys.policy_epsilon(step=True)
+    epsilon = settings.policy_epsilon(step=True)
     with within(key):
         return MetricPolicy(
             epsilon, domain.shape, domain.widths, domain.rounded, p=check_p(p), scale=scale
@@ -194,20 +194,20 @@ def _scale(raw: object, path: str) -> tuple[float, ...] | None:
     return tuple(read_epsilon(factor, f"{path}[{axis}]") for axis, factor in enumerate(raw))
 
 
-def _blocks(keys: PolicyKeys, table: _Table) -> Policy:
-    epsilon = keys.policy_epsilon()
-    key = f"{keys.path}.policy.blocks"
-    return BlockPolicy(epsilon, parse_blocks(table["blocks"], keys.domain, key))
+def _blocks(settings: PolicySettings, table: _Table) -> Policy:
+    epsilon = settings.policy_epsilon()
+    key = f"{settings.path}.policy.blocks"
+    return BlockPolicy(epsilon, parse_blocks(table["blocks"], settings.domain, key))
 
 
-def _sensitive(keys: PolicyKeys, table: _Table) -> Policy:
-    epsilon = keys.policy_epsilon()
-    key = f"{keys.path}.policy.sensitive"
-    sensitive = read_sensitive(table["sensitive"], keys.domain, key)
-    return HighLowPolicy(epsilon, keys.domain.size, sensitive)
+def _sensitive(settings: PolicySettings, table: _Table) -> Policy:
+    epsilon = settings.policy_epsilon()
+    key = f"{settings.path}.policy.sensitive"
+    sensitive = read_sensitive(table["sensitive"], settings.domain, key)
+    return HighLowPolicy(epsilon, settings.domain.size, sensitive)
 
 
-_Reader = Callable[[PolicyKeys, _Table], Policy]
+_Reader = Callable[[PolicySettings, _Table], Policy]
 _LP = (_lp, frozenset({"metric", "scale"}))
 _METRICS: Mapping[str, tuple[_Reader, frozenset[str]]] = MappingProxyType(
     {

@@ -95,7 +95,7 @@ async def test_the_areas_of_a_final_are_computed_once(
     first = await (await client.get(CITY_PATH, params=span)).read()
     monkeypatch.setattr(computing, "write_document", None)
     assert await (await client.get(CITY_PATH, params=span)).read() == first
-    # What is open may change, and is computed anew.
+    # What is open may change, and is computed again.
     assert (await client.get(CITY_PATH)).status == 500
 
 

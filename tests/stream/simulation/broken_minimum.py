@@ -208,8 +208,8 @@ class Anew(Releases):
         return released
 
 
-@mutant("minimum: chosen anew", 4, LongPanes)
-class ChosenAnew(LongPanes):
+@mutant("minimum: chosen again", 4, LongPanes)
+class ChosenAgain(LongPanes):
     """Each release chooses again which reports it leaves out."""
 
     changes = MappingProxyType(

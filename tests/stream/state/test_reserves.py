@@ -84,7 +84,7 @@ def test_a_reserve_of_a_sorted_frame_is_no_sample_of_its_beginning(spec: Collect
         assert abs(mean - first) < 7 * len(of) / np.sqrt(12 * len(chosen))
 
 
-def test_a_reserve_is_dropped_with_its_pane_and_begins_anew():
+def test_a_reserve_is_dropped_with_its_pane_and_begins_again():
     mechanism = make_spec(20).mechanism
     reports = mechanism.privatize(np.arange(10), entropy=SeededEntropy(1))
     reserves = Reserves(mechanism, MINIMUM)
