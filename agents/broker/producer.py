@@ -95,7 +95,6 @@ class LastingProducer:
         partition: int | None,
         key: bytes | None,
         value: bytes | None,
-        headers: Sequence[tuple[str, bytes]] = (),
         *,
         timestamp_ms: int | None = None,
     ) -> None:
@@ -107,7 +106,6 @@ class LastingProducer:
                     value=value,
                     key=key,
                     partition=partition,
-                    headers=list(headers),
                     timestamp_ms=timestamp_ms,
                 )
             await sent

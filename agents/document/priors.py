@@ -115,7 +115,7 @@ def _mmse(
         "se": finite(estimate.se),
         "low": finite(estimate.low),
         "high": finite(estimate.high),
-        "method": estimate.method,
+        "method": method,
     }
 
 

@@ -5,7 +5,6 @@ every broker, unlike the answer to a request for the end offset.
 """
 
 import asyncio
-import logging
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, Protocol
@@ -16,8 +15,6 @@ from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 from ldpstream.agents.broker.health import log_transient_error
 from ldpstream.agents.engine.clock import PARTITIONS, scaled_interval
 from ldpstream.agents.engine.isolation import isolate_errors
-
-log = logging.getLogger(__name__)
 
 _POLL_MS: Final = 200
 _LOOK_SECONDS: Final = 0.2

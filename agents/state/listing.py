@@ -19,9 +19,6 @@ from ldpstream.agents.state.replica import (
 from ldpstream.agents.state.view import panes_between
 from ldpstream.agents.state.windows import (
     NEVER,
-    NOTHING_LOST,
-    MissingMessages,
-    missing_messages,
     windows_with,
 )
 
@@ -40,7 +37,6 @@ class WindowInfo:
     late: int
     final: bool
     published: bool
-    lost: MissingMessages = NOTHING_LOST
 
 
 def windows(
@@ -64,8 +60,6 @@ def windows(
         closed = NEVER if replica.head is None else replica.head.closed
         for pane in incomplete_panes((replica,), first_pane, closed):
             n_late.setdefault(pane, (0, 0))
-    gaps = [() if replica.head is None else replica.head.gaps for replica in replicas]
-    complete = not any(gaps)
     panes = sorted(n_late)
     head = replicas[0].head if replicas else None
     final, published = (NEVER, NEVER) if head is None else (head.final, head.published)
@@ -88,9 +82,6 @@ def windows(
                 sums_late[end] - sums_late[first],
                 final=number < final,
                 published=number < published,
-                lost=NOTHING_LOST
-                if complete
-                else missing_messages(gaps, window_panes.start, window_panes.stop),
             )
         )
     return listed

@@ -43,7 +43,6 @@ class NamedAreas:
     is the number of parts of the error.
     """
 
-    tree: AreaTree
     places: Integers
     inside: Integers
     estimate: Estimate
@@ -95,8 +94,7 @@ def bound_areas(
             estimate = with_e_values(estimate, sums, each, many.tolist(), tallies)
         bounds.append((places, estimate))
     back = np.argsort(np.concatenate([places for places, _ in bounds]))
-    in_order = joined([estimate for _, estimate in bounds]).take(back)
-    return replace(in_order, confidence=chosen.confidence)
+    return joined([estimate for _, estimate in bounds]).take(back)
 
 
 def error_levels(tree: AreaTree, options: Options) -> int:
@@ -184,7 +182,6 @@ class _Rests:
         if estimate.method != UNCUT:
             low, high = np.maximum(low, 0.0), np.minimum(high, estimate.high)
         return NamedAreas(
-            tree=self._tree,
             places=places,
             inside=np.where(owner < 0, -1, entry[owner]),
             estimate=estimate,

@@ -89,10 +89,7 @@ def bound(sums: Sums, n: int, options: Options) -> Estimate:
         highest=highest,
         form=form,
         n=reports,
-        confidence=requested.confidence,
         method=requested.method,
-        estimand=requested.estimand,
-        simultaneous=requested.simultaneous,
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.estimators.bounds.options import Estimand, Method
+from ldpstream.estimators.bounds.options import Method
 from ldpstream.mechanisms.base.arrays import Floats, Integers, map_arrays
 from ldpstream.mechanisms.interface.decoder import Decoder
 
@@ -164,9 +164,8 @@ class Estimate:
     `value`, `se`, `low`, `high` and `influence` are float64 of shape `(q,)`. NaN means undefined:
     everything at n = 0; at n = 1 the population's standard error, and `bernstein` bounds of counted
     symbols that are not known exactly. `influence` is the most that one forged report moves the
-    value. `confidence` holds for each query, or for all together if `simultaneous`. `form`
-    names the kind of bound of each query, text `(q,)`, empty at n = 0. `lowest` and `highest` are
-    the bounds before they are cut to the range of shares.
+    value. `form` names the kind of bound of each query, text `(q,)`, empty at n = 0. `lowest` and
+    `highest` are the bounds before they are cut to the range of shares.
     """
 
     value: Floats
@@ -178,10 +177,7 @@ class Estimate:
     highest: Floats
     form: Forms
     n: int
-    confidence: float
     method: Method
-    estimand: Estimand
-    simultaneous: bool
 
     def take(self, queries: Integers | slice) -> Self:
         """Return the estimates of some queries, in that order."""

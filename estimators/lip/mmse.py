@@ -35,9 +35,6 @@ class SharePosterior:
     se: float
     low: float
     high: float
-    n: int
-    confidence: float
-    method: CredibleMethod
 
 
 def posteriors(mechanism: Lip, priors: Floats) -> Floats:
@@ -71,7 +68,7 @@ def estimate_mmse(
         raise ValueError(f"confidence: expected a number in (0, 1), got {confidence!r}")
     if n == 0:
         nan = math.nan
-        return SharePosterior(nan, nan, nan, nan, 0, confidence, method)
+        return SharePosterior(nan, nan, nan, nan)
     counts = statistic.reshape(-1, 2)
     budgets = len(mechanism.epsilons)
     edges = np.array(mechanism.prior.edges)
@@ -99,9 +96,6 @@ def estimate_mmse(
         se=math.sqrt(variance) / n,
         low=max(low, 0.0) / n,
         high=min(high, float(n)) / n,
-        n=n,
-        confidence=confidence,
-        method=method,
     )
 
 

@@ -68,4 +68,3 @@ class FrameError(ValueError):
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(f"{reason}: {detail}")
         self.reason = reason
-        self.detail = detail

@@ -189,15 +189,6 @@ def _clock() -> NDArray[np.uint8]:
     return rows
 
 
-def cut(time_ms: int, precision_ms: int) -> int:
-    """Return the time rounded down to a multiple of the precision.
-
-    >>> cut(1999, 1000), cut(-1, 1000)
-    (1000, -1000)
-    """
-    return time_ms - time_ms % precision_ms
-
-
 def format_duration(duration_ms: int) -> str:
     """Return a duration in its largest whole unit up to days, as `parse_duration` reads it.
 

@@ -28,7 +28,6 @@ from ldpstream.mechanisms.base.numbers import (
 from ldpstream.mechanisms.base.times import (
     EARLIEST_MS,
     LATEST_MS,
-    cut,
     format_duration,
     format_time,
     format_times,
@@ -360,13 +359,6 @@ def test_a_week_is_seven_days():
 def test_texts_that_are_not_durations_are_refused(text: str):
     with pytest.raises(ValueError, match="duration"):
         parse_duration(text)
-
-
-@given(times, st.integers(1, 10**9))
-def test_a_time_is_cut_to_the_multiple_before_it(time_ms: int, precision_ms: int):
-    result = cut(time_ms, precision_ms)
-    assert result % precision_ms == 0
-    assert 0 <= time_ms - result < precision_ms
 
 
 @given(st.integers(946_684_800, 4_102_444_799))

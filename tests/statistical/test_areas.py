@@ -11,7 +11,7 @@ import pytest
 from benchmarks.accuracy.repeated import privatized
 
 from ldpstream.estimators.areas.areas import NamedAreas, estimate_areas
-from ldpstream.estimators.areas.tree import prepare_tree
+from ldpstream.estimators.areas.tree import AreaTree, prepare_tree
 from ldpstream.estimators.bounds.options import Estimand, Method
 from ldpstream.mechanisms.domains.blocks import box_blocks
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
@@ -44,18 +44,18 @@ def even() -> np.ndarray:
     return of_block[blocks] / of_block[blocks].sum()
 
 
-def picture(found: NamedAreas) -> np.ndarray:
+def picture(tree: AreaTree, found: NamedAreas) -> np.ndarray:
     """Return the share of every place as it is painted."""
     painted = np.zeros(MECHANISM.size)
     for entry, place in enumerate(found.places):
         size = found.rest_size[entry]
-        painted[found.tree.values(place)] = found.rest[entry] / size if size else 0.0
+        painted[tree.values(place)] = found.rest[entry] / size if size else 0.0
     return painted
 
 
-def holds(found: NamedAreas, truth: np.ndarray) -> bool:
+def holds(tree: AreaTree, found: NamedAreas, truth: np.ndarray) -> bool:
     """Return whether all shown bounds cover the truth: of areas, and of the rest inside them."""
-    shares = np.array([truth[found.tree.values(place)].sum() for place in found.places])
+    shares = np.array([truth[tree.values(place)].sum() for place in found.places])
     rests = shares.copy()
     inside = found.inside >= 0
     np.subtract.at(rests, found.inside[inside], shares[inside])
@@ -87,10 +87,10 @@ def test_all_bounds_hold_together_and_the_picture_is_nearer(
         options = {"method": method, "estimand": estimand}
         found = estimate_areas(MECHANISM, statistic, REPORTS, tree, **options)
         truth = count / REPORTS if estimand == "respondents" else city()
-        covered += holds(found, truth)
+        covered += holds(tree, found, truth)
         flat = (np.bincount(blocks, count) / np.bincount(blocks) / REPORTS)[blocks]
         cells = MECHANISM.decoder.totals(statistic) / REPORTS
-        distances.append([distance(one, truth) for one in (picture(found), flat, cells)])
+        distances.append([distance(one, truth) for one in (picture(tree, found), flat, cells)])
     ours, of_blocks, of_cells = np.mean(distances, axis=0)
     assert covered >= LEAST * windows
     assert ours < 0.8 * of_blocks

@@ -22,7 +22,7 @@ from ldpstream.agents.cli.terminal.parameters import Real, Whole
 
 @click.command()
 @config_option
-@number_option("--batch", 1, LARGEST_BATCH, default=1_000, text="Reports per message.")
+@number_option("--batch", LARGEST_BATCH, default=1_000, text="Reports per message.")
 @click.option("--reports", is_flag=True, help="Lines are reports that privatize wrote.")
 @reading_options
 @ledger_options
@@ -136,8 +136,8 @@ def discover(**options: Any) -> None:
 
 @click.command()
 @config_option
-@number_option("--rate", 1, 1_000_000, default=1_000, text="Reports per second.")
-@number_option("--batch", 1, LARGEST_BATCH, default=100, text="Most reports per message.")
+@number_option("--rate", 1_000_000, default=1_000, text="Reports per second.")
+@number_option("--batch", LARGEST_BATCH, default=100, text="Most reports per message.")
 @click.option(
     "--seconds",
     type=Real(min=0, min_open=True),

@@ -33,16 +33,14 @@ def config_option(command: Command) -> Command:
     )(command)
 
 
-def number_option(
-    flag: str, least: int, most: int, *, default: int, text: str, metavar: str = "N"
-) -> Callable[[Command], Command]:
-    """Add an option for a whole number between two limits, both included; `text` is its help."""
+def number_option(flag: str, most: int, *, default: int, text: str) -> Callable[[Command], Command]:
+    """Add an option for a whole number from 1 to `most`; `text` is its help."""
     return click.option(
         flag,
-        type=Whole(least, most),
+        type=Whole(1, most),
         default=default,
         show_default=True,
-        metavar=metavar,
+        metavar="N",
         help=text,
     )
 

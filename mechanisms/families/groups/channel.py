@@ -171,11 +171,6 @@ class GroupThresholds:
         ends = accumulate(int(share * WORD) for share in self.blanket_shares().values())
         return np.array([*ends][:-1], dtype=np.uint64)
 
-    @cached_property
-    def reports(self) -> Indices:
-        """The number K of reports of each group, int64 `(groups,)`, where they are numbers."""
-        return np.array([kind.design.reports for kind in self.kinds], dtype=np.int64)[self.kind_of]
-
     def draw(self, entropy: Entropy, groups: Indices) -> "DrawnGroups":
         """Draw the groups that reports for values of these `groups` come from.
 

@@ -80,16 +80,16 @@ def test_areas_of_all_blocks_at_once_are_estimated_as_each_alone(
     assert ("e-value" in estimates.form) == (method == "exact")
 
 
-def spot() -> tuple[BlockHadamard, NamedAreas]:
-    """Return a mechanism and the areas that it shows of the loud place."""
+def spot() -> tuple[BlockHadamard, AreaTree, NamedAreas]:
+    """Return a mechanism, the tree of areas, and those that are shown of the loud place."""
     mechanism = boxes(3.0)
     tree = prepare_tree(mechanism, SHAPE, ordered=True)
-    return mechanism, estimate_areas(mechanism, counted(mechanism, LOUD), LOUD.size, tree)
+    return mechanism, tree, estimate_areas(mechanism, counted(mechanism, LOUD), LOUD.size, tree)
 
 
 def test_a_loud_place_is_named_and_what_is_left_is_even() -> None:
-    mechanism, found = spot()
-    sets = [found.tree.values(place).tolist() for place in found.places]
+    mechanism, tree, found = spot()
+    sets = [tree.values(place).tolist() for place in found.places]
     assert [23] in sets
     place = sets.index([23])
     assert found.estimate.low[place] <= 4_100 / 11_000 <= found.estimate.high[place]
@@ -105,20 +105,20 @@ def test_a_loud_place_is_named_and_what_is_left_is_even() -> None:
 
 
 def test_rests_and_what_is_named_add_up() -> None:
-    _, found = spot()
+    _, tree, found = spot()
     for entry, whole in enumerate(found.estimate.value):
         named = np.flatnonzero(found.inside == entry)
         assert found.rest[entry] + found.estimate.value[named].sum() == pytest.approx(whole)
-        sizes = found.tree.end - found.tree.start
+        sizes = tree.end - tree.start
         size = sizes[found.places[entry]]
         assert found.rest_size[entry] + sizes[found.places[named]].sum() == size
 
 
 def test_undivided_areas_are_shown_whole() -> None:
-    mechanism, found = spot()
+    mechanism, tree, _ = spot()
     whole = np.zeros(4, dtype=np.bool_)
     statistic = counted(mechanism, LOUD)
-    none = estimate_areas(mechanism, statistic, LOUD.size, found.tree, divided=whole)
+    none = estimate_areas(mechanism, statistic, LOUD.size, tree, divided=whole)
     assert none.places.size == 4
 
 
@@ -135,7 +135,7 @@ def test_labels_are_named_or_in_the_rest() -> None:
     values = np.concatenate([np.arange(4_000) % 200, np.full(3_000, 7), np.full(2_000, 90)])
     tree = prepare_tree(mechanism, (200,), ordered=False)
     found = estimate_areas(mechanism, counted(mechanism, values), values.size, tree)
-    named = [found.tree.values(place).tolist() for place in found.places[1:]]
+    named = [tree.values(place).tolist() for place in found.places[1:]]
     assert named == [[7], [90]]
     assert (found.family, found.levels) == (201, 1)
     assert found.rest_size[0] == 198

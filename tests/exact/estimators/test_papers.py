@@ -226,10 +226,7 @@ def test_quantiles_of_prefixes_within_d_err_by_at_most_d(data: st.DataObject):
         highest=value + half,
         form=np.array(["normal"]),
         n=100,
-        confidence=0.95,
         method="bernstein",
-        estimand="respondents",
-        simultaneous=True,
     )
     p = rng.uniform(1e-6, 1.0 - 1e-6, 50)
     found = invert(estimate, p)

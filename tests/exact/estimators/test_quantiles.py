@@ -155,10 +155,7 @@ def estimate_of(value: list[float], se: list[float]) -> Estimate:
         highest=array + 2 * error,
         form=np.full(array.shape, "normal"),
         n=10,
-        confidence=0.95,
         method="normal",
-        estimand="respondents",
-        simultaneous=False,
     )
 
 
