@@ -79,7 +79,7 @@ def load_assets() -> dict[str, Asset]:
     bodies = {"page.css": styles, "page.js": script}
     bodies |= {name: folder.joinpath(name).read_bytes() for name in _FILES}
     assets = {name: Asset.of(name, body) for name, body in bodies.items()}
-    page = folder.joinpath("index.html").read_text().replace("<!-- methods -->", _METHODS)
+    page = folder.joinpath("index.html").read_text("utf-8").replace("<!-- methods -->", _METHODS)
     for name, asset in assets.items():
         page = page.replace(f'"page/{name}"', f'"page/{asset.name}"')
     return assets | {"index.html": Asset.of("index.html", page.encode())}
@@ -95,4 +95,4 @@ def _walk(folder: Traversable, prefix: str) -> Iterator[tuple[str, str]]:
         if entry.is_dir():
             yield from _walk(entry, f"{prefix}{entry.name}/")
         else:
-            yield prefix + entry.name, entry.read_text()
+            yield prefix + entry.name, entry.read_text("utf-8")

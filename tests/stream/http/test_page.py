@@ -1,8 +1,11 @@
 """The live page: its files are served from this host alone, under a strict policy."""
 
 import hashlib
+import os
 import posixpath
 import re
+import subprocess
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import get_args
@@ -57,6 +60,15 @@ def modules() -> set[str]:
         for name, text in scripts().items()
         for module in re.findall(r'"(\.\.?/[\w/-]+\.js)"', text)
     }
+
+
+def test_the_page_is_the_same_in_every_locale():
+    code = "from ldpstream.agents.web import page; print(page.load_assets()['index.html'].digest)"
+    ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    digest = subprocess.check_output(
+        [sys.executable, "-c", code], env={**os.environ, **ascii_only}, text=True
+    )
+    assert digest.strip() == load_assets()["index.html"].digest
 
 
 @pytest.mark.parametrize(
