@@ -61,6 +61,14 @@ def rounded_text(number: float) -> str:
     return number_text(number if number.is_integer() else float(f"{number:.15g}"))
 
 
+def float_text(number: np.floating[Any]) -> str:
+    """Return the shortest decimal of a float of any precision.
+
+    `str` prints fewer digits under `numpy.set_printoptions(legacy="1.13")`.
+    """
+    return np.format_float_scientific(number)
+
+
 def real_number(value: object) -> float:
     """Return the value as a float, or NaN (which no domain contains) if it is not a number.
 
@@ -68,7 +76,7 @@ def real_number(value: object) -> float:
     becomes 0.3.
     """
     if isinstance(value, np.float32 | np.float16):
-        return float(str(value))
+        return float(float_text(value))
     if not (isinstance(value, float | np.floating | Decimal) or is_integer(value)):
         return math.nan
     try:

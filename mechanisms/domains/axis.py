@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.arrays import Bools, Floats, Indices
-from ldpstream.mechanisms.base.checks import real_number
+from ldpstream.mechanisms.base.checks import float_text, real_number
 from ldpstream.mechanisms.base.numbers import parse_reals
 
 _ROUNDINGS: Final = 2.0**-50
@@ -74,7 +74,7 @@ def shortest_doubles(numbers: NDArray[Any]) -> Floats:
     if numbers.dtype == np.float64:
         return numbers
     if len(numbers) <= _SOME:
-        return np.array([float(str(number)) for number in numbers], dtype=np.float64)
+        return _printed_doubles(numbers)
     if numbers.dtype == np.float16 and len(numbers) > _HALF_FLOATS:
         every = shortest_doubles(np.arange(_HALF_FLOATS, dtype=np.uint16).view(np.float16))
         return every[numbers.view(np.uint16)]
@@ -99,8 +99,12 @@ def shortest_doubles(numbers: NDArray[Any]) -> Floats:
         open_places, exponents = open_places[~same], exponents[~same]
     slow = np.concatenate((rest[~usual], open_places))
     distinct, which = np.unique(numbers[slow], return_inverse=True)
-    wide[slow] = np.array([float(str(number)) for number in distinct], dtype=np.float64)[which]
+    wide[slow] = _printed_doubles(distinct)[which]
     return wide
+
+
+def _printed_doubles(numbers: NDArray[Any]) -> Floats:
+    return np.array([float(float_text(number)) for number in numbers], dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,7 +174,7 @@ class Numbers:
     def at(self, place: int) -> Fraction:
         """Return one number exactly."""
         label = self.written.get(place)
-        return Fraction(str(self.floats[place]) if label is None else Decimal(label))
+        return Fraction(float_text(self.floats[place]) if label is None else Decimal(label))
 
 
 def _has_digits(label: object) -> bool:

@@ -105,6 +105,21 @@ def test_clamped_numbers_stay_in_the_domain():
         assert domain.index(moved).tolist() == [0 if end == 0.1 else 5]
 
 
+@pytest.mark.parametrize("copies", [1, 50])
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.float16])
+def test_bins_are_the_same_however_numpy_prints(kind: type[np.floating[Any]], copies: int):
+    points = np.linspace(0.1, 0.7, 61).astype(kind)
+    points = np.repeat(np.nextafter(points, kind(0.4)), copies)
+    domain = Interval(((0.1, 0.7),), (60,))
+    for labels in (points, [*points], [np.float64(0.25), *points]):
+        expected = domain.index(labels)
+        nearest_edges = domain.axes[0].nearest(Numbers.of_labels(labels))
+        with np.printoptions(legacy="1.13", precision=2):
+            assert np.array_equal(domain.index(labels), expected)
+            again = domain.axes[0].nearest(Numbers.of_labels(labels))
+        assert np.array_equal(again, nearest_edges)
+
+
 def bins_of(exact: list[Fraction], low: float, high: float, bins: int) -> list[int]:
     """The definition: bins of decimals, the last of which is closed."""
     start, end = Fraction(repr(low)), Fraction(repr(high))
