@@ -4,6 +4,7 @@ import errno
 import gzip
 import os
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from ldpstream.agents.cli.backup import (
 )
 from ldpstream.agents.config import load_config
 from ldpstream.agents.state.encoding import state_prefix
+from ldpstream.mechanisms.base.files import replaced_file
 from tests.stream.cli import configured, invoke, refused
 
 RECORDS = [Record(1, b"\0key", bytes(range(256))), Record(0, b"head", b"")]
@@ -55,6 +57,21 @@ def test_what_is_written_is_read(tmp_path: Path):
     write_backup(backup, described(file), [])
     assert list(read_records(backup)) == []
     assert [path.name for path in tmp_path.iterdir() if "unfinished" in path.name] == []
+
+
+def test_of_two_writers_of_a_file_the_later_one_ends_it(tmp_path: Path):
+    file = tmp_path / "modes.backup"
+    file.write_bytes(b"old")
+    earlier = ExitStack()
+    earlier.enter_context(replaced_file(file)).write(b"first")
+    with replaced_file(file) as second:
+        second.write(b"sec")
+        with pytest.raises(OSError, match="another process"):
+            earlier.close()
+        assert file.read_bytes() == b"old"
+        second.write(b"ond")
+    assert file.read_bytes() == b"second"
+    assert [*tmp_path.iterdir()] == [file]
 
 
 def test_only_files_are_replaced(tmp_path: Path):
