@@ -23,6 +23,7 @@ from ldpstream.mechanisms.base.arrays import Floats
 from ldpstream.mechanisms.base.canonical import Json, canonical_json
 from ldpstream.mechanisms.base.checks import check_keys, describe, is_whole, read_epsilon
 from ldpstream.mechanisms.base.errors import SpecError, within
+from ldpstream.mechanisms.base.files import replaced_file
 from ldpstream.mechanisms.channels.certificate import (
     Certificate,
     certify_by_enumeration,
@@ -199,13 +200,15 @@ def channel_document(channel: DesignedChannel) -> dict[str, Json]:
 
 
 def save_channel(path: Path, channel: DesignedChannel) -> None:
-    """Write a channel file.
+    """Write a channel file, in place of an older one once it is whole.
 
     Raises:
+        ValueError: if the path is that of a folder or a device.
         OSError: if it cannot be written.
     """
     text = json.dumps(channel_document(channel), allow_nan=False, separators=(",", ":"))
-    path.write_text(text.replace("],[", "],\n[") + "\n", encoding="ascii")
+    with replaced_file(path) as file:
+        file.write((text.replace("],[", "],\n[") + "\n").encode("ascii"))
 
 
 def load_channel(raw: object, base: Path) -> DesignedChannel:

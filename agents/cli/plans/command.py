@@ -113,7 +113,7 @@ def _write(design: Design, file: str | Path) -> None:
         channel = write_channel(file, design)
     except OSError as error:
         raise Refused(f"--optimise: cannot write {file}: {error.strerror or error}") from error
-    except (DesignError, SpecError) as error:
+    except ValueError as error:
         raise Refused(f"--optimise: {error}") from error
     use = (
         f"to use it, replace mechanism and its settings (epsilon, policy, strategy) by mechanism = "

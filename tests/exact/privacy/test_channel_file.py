@@ -1,7 +1,9 @@
 """Channel files: what is written is what is loaded, and nothing else is."""
 
 import copy
+import errno
 import json
+import os
 from fractions import Fraction
 from pathlib import Path
 
@@ -43,6 +45,22 @@ def sealed(changed: dict, tmp_path: Path) -> Path:
     path = tmp_path / "changed.json"
     path.write_text(json.dumps({**changed, "sha256": digest}), "utf-8")
     return path
+
+
+def test_a_full_disk_leaves_the_file_that_was_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    file = tmp_path / "channel.json"
+    save_channel(file, load_channel("line.json", CHANNELS))
+    before = file.read_bytes()
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        save_channel(file, load_channel("graph.json", CHANNELS))
+    assert file.read_bytes() == before
+    assert [*tmp_path.iterdir()] == [file]
 
 
 def spec_of(path: Path, size: int) -> CollectionSpec:

@@ -323,6 +323,7 @@ weights = { public = 2 }
         (["trips"], "--optimise: collection.trips.weights: expected none, because mechanism"),
         (["steps"], "--optimise: collection.steps.weights: expected none, because mechanism"),
         (["modes", "--search", "-1"], "Invalid value for '--search'"),
+        (["modes", "--optimise", "/dev/null"], "--optimise: /dev/null: expected a file"),
         (["modes", "--optimise", "no/such/file"], "--optimise: cannot write no/such/file"),
     ],
 )
