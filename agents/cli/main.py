@@ -106,6 +106,8 @@ class Commands(click.Group):
         extra["standalone_mode"] = False
         # Python ends with a search for garbage among all objects, which are given up anyway.
         atexit.register(gc.freeze)
+        # A closed one has nothing to read.
+        sys.stdin = sys.stdin or io.TextIOWrapper(io.BytesIO())
         if sys.stdout is None:
             click.echo("cannot write to standard output: it is closed", err=True)
             sys.exit(REFUSED)

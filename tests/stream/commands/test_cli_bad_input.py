@@ -1,12 +1,14 @@
 """Bad values and bad reports: one message names the line and what was expected."""
 
 import json
+import sys
 from base64 import b64encode
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ldpstream.agents.cli.main import main
 from ldpstream.agents.config import load_config
 from tests import forked
 from tests.stream.cli import PLACES, configured, invoke, refused
@@ -159,6 +161,16 @@ def test_a_full_disk_is_named(tmp_path: Path):
         assert ran.stderr == (
             b"cannot write to standard output, /dev/full: No space left on device\n"
         )
+
+
+def test_closed_input_is_read_as_empty(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(SystemExit) as ended:
+        main(["privatize", "-c", configured(tmp_path), "modes"])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == "stdin: expected at least one value line, got none\n"
 
 
 def test_input_that_cannot_be_read_is_named(tmp_path: Path):
