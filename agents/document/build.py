@@ -86,6 +86,7 @@ def build_document(
     return EstimateDocument.model_validate(_document(collection, totals, **about))
 
 
+@np.errstate(under="ignore")  # A program may have made numpy raise; tiny numbers are meant to be 0.
 def _document(
     collection: CollectionConfig,
     totals: WindowTotals,

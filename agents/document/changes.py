@@ -77,6 +77,7 @@ def write_change(
     return to_json(ordered, inf_nan_mode="null")
 
 
+@np.errstate(under="ignore")  # As for documents of estimates.
 def _change(
     collection: CollectionConfig, before: Span, after: Span, options: ChangeOptions
 ) -> Entry:

@@ -132,6 +132,7 @@ class SeriesQuery:
     def _about(self, collection: CollectionConfig) -> CollectionConfig:
         return collection.attributes.get(self.options.attribute or "", collection)
 
+    @np.errstate(under="ignore")  # As for documents of estimates.
     def largest(
         self, collection: CollectionConfig, totals: WindowTotals, top: int
     ) -> "SeriesQuery":

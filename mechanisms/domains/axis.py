@@ -398,7 +398,7 @@ def least_singles(doubles: Floats) -> NDArray[np.float32]:
     True
     """
     top = np.float32(np.inf)
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", under="ignore"):
         least = np.nextafter(doubles.astype(np.float32), -top)
         # The decimal of a float is within its rounding interval.
         for _ in range(2):

@@ -65,6 +65,7 @@ class Plan:
     design: Design | None
 
 
+@np.errstate(under="ignore")  # As in documents: a program may have made numpy raise.
 def make_plan(request: PlanRequest, *, say: Callable[[str], object] = str) -> Plan:
     """Return the plan that is requested; `say` is called with the progress.
 

@@ -48,6 +48,21 @@ def test_report_sets_add_up_and_are_kept_in_files(tmp_path: Path):
         ldp.read_reports(GRID, tmp_path / "reports.jsonl")
 
 
+def test_programs_may_make_numpy_raise():
+    labels = np.linspace(0, 100, 50, dtype=np.float32)
+    ages = ldp.define_collection(
+        "ages",
+        mechanism="block-hadamard",
+        epsilon=3.0,
+        domain={"interval": [0.0, 100.0], "bins": 9},
+    )
+    reports = draw(MODES, ["bus"] * 40)
+    expected = ldp.estimate(reports)
+    with np.errstate(all="raise"):
+        assert len(ldp.privatize(ages, labels)) == 50
+        assert ldp.estimate(reports) == expected
+
+
 def test_a_file_of_reports_is_that_of_the_command_line(tmp_path: Path):
     file = tmp_path / "ldpstream.toml"
     domain = json.dumps(VALUES)
