@@ -62,7 +62,9 @@ class Tosses:
         shape, coins = sums.total.shape, sums.coins
         if coins is None:
             coins = Coins(*np.zeros((3, *shape)))
-        own, other, reports = coins.own, coins.other, coins.tosses
+        # Chances are quotients of decoded values, which may round to just outside of 0..1.
+        own, other = np.minimum(coins.own, 1.0), np.maximum(coins.other, 0.0)
+        reports = coins.tosses
         if own.shape != shape:
             own, other, reports = (
                 np.broadcast_to(column, shape) for column in (own, other, reports)

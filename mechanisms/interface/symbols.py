@@ -187,14 +187,15 @@ class MassDecoder(CountDecoder):
         """Return `sum_x Q[x, y]` of each output, `(outputs,)`, `ones` being `decode(1)`."""
 
 
-def remove_rounding(moments: Floats, weights: Floats) -> Floats:
+def remove_rounding(moments: Floats, weights: Floats, scale: float = 1.0) -> Floats:
     """Return `moments - weights^2`, float64 `(.., k)`, exactly 0 where only rounding is left.
 
     A value that is reported exactly then has no noise. Rounding is measured against the largest
-    weight, so that the unit of the weights does not matter.
+    weight, so that the unit of the weights does not matter. What moments were added up from is
+    about `scale` times as large as squared weights.
     """
     squares = weights**2
     noise = moments - squares
-    largest = squares.max(axis=-1, initial=0.0, keepdims=True)
+    largest = scale * squares.max(axis=-1, initial=0.0, keepdims=True)
     noise[noise <= ROUNDING * np.maximum(moments, largest)] = 0.0
     return noise

@@ -162,7 +162,7 @@ class SubsetBlanket(BlanketDecoder, LinearDecoder):
         every = tau * shift**2 + (1.0 - tau) * float(moments)
         noise = self._inner.noise(weights) / tau
         noise += every + 2.0 * shift * weights + weights**2 / tau
-        return remove_rounding(noise, weights)
+        return remove_rounding(noise, weights, 1.0 / tau)
 
     def total(self, weights: Floats, statistic: Statistic) -> float:
         n = int(self.group_reports(statistic)[0])

@@ -10,6 +10,7 @@ from ldpstream.estimators.planning.predictions import (
     predicted_linear_variances,
     predicted_set_variances,
 )
+from ldpstream.estimators.queries import prepare_sets
 from ldpstream.estimators.weights import estimate_linear
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.domains.queries import range_values
@@ -24,6 +25,7 @@ from ldpstream.mechanisms.families.matrix.strategy import Strategy
 from ldpstream.mechanisms.families.subset.selection import SubsetSelection
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.policies.metric import MetricPolicy
+from tests.conformance.instances import INSTANCES, SIX
 from tests.exact.dense import Dense, block_channel, random_channel
 from tests.exact.enumeration import counted, some_statistic
 from tests.seeded import SeededEntropy
@@ -52,6 +54,23 @@ def test_a_set_and_its_complement_sum_to_one(mechanism: Dense, estimand: str):
     many = np.array([min(members.size, mechanism.size - members.size) != 1 for members in sets])
     np.testing.assert_allclose((first.value + second.value)[many], 1.0, atol=1e-12)
     np.testing.assert_allclose(first.se[many], second.se[many], atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["groups:tiny-subsets", "groups:wide-list", "l1-bits:tiny"])
+def test_the_whole_domain_has_no_noise_however_little_a_report_tells(name: str):
+    mechanism = INSTANCES[name]
+    (query,) = prepare_sets(mechanism, [np.arange(mechanism.size)]).sets
+    np.testing.assert_array_equal(query.noise, 0.0)
+
+
+def test_a_list_that_everybody_is_on_has_bounds():
+    """Its users' chance of a decisive report is 1, and rounds to more."""
+    mechanism, everybody = INSTANCES["groups:values"], np.array(sorted(SIX))
+    statistic = mechanism.empty()
+    mechanism.accumulate(statistic, np.zeros(100, dtype=np.int64))
+    estimate = estimate_sets(mechanism, statistic, 100, [everybody])
+    assert estimate.form.tolist() == ["enumerated"]
+    assert estimate.low[0] < 1.0 == estimate.high[0]
 
 
 @pytest.mark.parametrize("mechanism", [BLOCKS, PLAIN], ids=["blocks", "plain"])
