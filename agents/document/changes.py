@@ -291,7 +291,11 @@ class _Comparison:
 
         spans = of(self.before), of(self.after)
         change = quantile_change(
-            *spans, devices=self.devices, correlation=self._prefix_correlation(alone), **alone
+            *spans,
+            devices=self.devices,
+            last=domain.size - 1,
+            correlation=self._prefix_correlation(alone),
+            **alone,
         )
         if hidden is not None:
             change = _without(change, np.ones(len(shares), dtype=np.bool_))

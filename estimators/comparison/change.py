@@ -21,7 +21,8 @@ at several levels. Two facts decide which rule holds (docs/theory.md, section 14
 - *Measured* (`padded`, `normal`): the distances of the ends from the estimates are
   combined as errors are, `d^2 = d_a^2 + d_b^2 + 2 r d_a d_b`, on each side with the end that counts
   there. That is Newcombe's hybrid interval (1998, method 10; Zou and Donner 2008), exact where both
-  estimates are normal, and equal to `z e` under `normal`.
+  estimates are normal, and equal to `z e` under `normal`. An end that is only the limit of what can
+  be is no error: there the change goes as far as both spans' ends allow.
 - *Proved* (`exact`, `bernstein`, `anytime`): see
   `independent_levels`, and where errors may depend on each other, half of the level for each span:
   the change then lies between `low_b - high_a` and `high_b - low_a` by the union bound.
@@ -36,6 +37,7 @@ import numpy as np
 import scipy
 
 from ldpstream.estimators.bounds.options import UNCUT, Method, OptionKeywords, Options
+from ldpstream.estimators.bounds.two_valued import quantile
 from ldpstream.estimators.bounds.types import Estimate, Pair
 from ldpstream.estimators.quantiles.quantiles import Quantiles
 from ldpstream.mechanisms.base.arrays import Floats
@@ -45,6 +47,9 @@ Devices = Literal["different", "fresh", "held"]
 Bounds: TypeAlias = Callable[[OptionKeywords], Estimate]
 """The estimates of one span, with bounds by these options."""
 QuantileBounds: TypeAlias = Callable[[OptionKeywords], Quantiles]
+
+Ends: TypeAlias = tuple[Floats, Floats, Floats]
+"""An estimate inside its bounds, and both of these, `(q,)`."""
 
 MEASURED: Final[frozenset[Method]] = frozenset({"padded", "normal"})
 """The methods whose bounds are not proved at every n."""
@@ -89,14 +94,15 @@ def estimate_change(
         raise ValueError("estimand: expected population, of which a change is told")
     first, then = before(options), after(options)
     correlation = _correlation(before, after, (first, then), devices, options)
+    level = chosen.error_level(first.value.shape[-1])
     if chosen.method in MEASURED:
-        outer = [(each.lowest, each.highest) for each in (first, then)]
-        centres = [
-            np.clip(each.value, *ends) for each, ends in zip((first, then), outer, strict=True)
-        ]
-        low, high = combine((centres[0], *outer[0]), (centres[1], *outer[1]), correlation)
+        z, furthest = quantile(level), 2.0 * reach
+        outer = _outer(first, z, furthest), _outer(then, z, furthest)
+        low, high = combine(outer[0], outer[1], correlation)
+        if outer[0][1] is not first.lowest or outer[1][1] is not then.lowest:
+            hull = then.lowest - first.highest, then.highest - first.lowest
+            low, high = np.clip(low, *hull), np.clip(high, *hull)
     else:
-        level = chosen.error_level(first.value.shape[-1])
 
         def ends(bounds: Bounds, allowed: float) -> Pair:
             estimate = bounds(options | {"confidence": 1.0 - allowed, "simultaneous": False})
@@ -119,20 +125,30 @@ def quantile_change(
     after: QuantileBounds,
     *,
     devices: Devices,
+    last: int,
     correlation: float = 1.0,
     **options: Unpack[OptionKeywords],
 ) -> Change:
     """Estimate by how many positions quantiles moved; `se` is undefined.
 
     The same rules as for shares. Positions are whole numbers, so that bounds are rounded outward.
+    They are `0..last`: a bound at either end does not say how far the estimate errs.
     `correlation` is the largest r of the prefixes from which quantiles follow.
     """
     chosen = Options(**options)
     first, then = before(options), after(options)
     if chosen.method in MEASURED:
-        low, high = combine(
-            (first.value, first.low, first.high), (then.value, then.low, then.high), correlation
-        )
+        outer: list[Ends] = [
+            (
+                each.value,
+                np.where(each.low <= 0.0, -2.0 * last, each.low),
+                np.where(each.high >= last, 3.0 * last, each.high),
+            )
+            for each in (first, then)
+        ]
+        low, high = combine(outer[0], outer[1], correlation)
+        hull = then.low - first.high, then.high - first.low
+        low, high = np.clip(low, *hull), np.clip(high, *hull)
     else:
 
         def ends(bounds: QuantileBounds, allowed: float) -> Pair:
@@ -151,8 +167,22 @@ def quantile_change(
     return Change(first.value, then.value, moved, np.full(moved.shape, np.nan), low, high)
 
 
-Ends: TypeAlias = tuple[Floats, Floats, Floats]
-"""An estimate inside its bounds, and both of these, `(q,)`."""
+def _outer(estimate: Estimate, z: float, furthest: Floats | float) -> Ends:
+    """Return an estimate and bounds whose distances are those of errors, not of what can be.
+
+    Two forms end where shares can be, however far estimates err: those of few reports, and of
+    values inside of blocks. Squared and added, such distances would exclude large changes.
+    """
+    # A form of all of many queries is a view of one, as long as that.
+    form = estimate.form if any(estimate.form.strides) else estimate.form[:1]
+    inside, few = form == "product", form == "range"
+    low, high = estimate.lowest, estimate.highest
+    if inside.any() or few.any():
+        beyond = np.where(inside, z * estimate.se, -np.inf)
+        beyond = np.where(few | np.isnan(beyond), furthest, beyond)
+        low = np.minimum(estimate.value - beyond, low)
+        high = np.maximum(estimate.value + beyond, high)
+    return np.clip(estimate.value, low, high), low, high
 
 
 def combine(before: Ends, after: Ends, correlation: Floats | float) -> Pair:

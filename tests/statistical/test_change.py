@@ -177,6 +177,7 @@ def test_quantiles_that_move_are_covered(method: Method):
         quantile_change(
             *(span(place) for span in spans),
             devices="different",
+            last=mechanism.size - 1,
             correlation=0.0,
             estimand="population",
             method=method,

@@ -1,18 +1,31 @@
 """Bounds of a change from those of both spans: the theorems of `estimators.comparison.change`."""
 
+import math
 from typing import Any
 
 import numpy as np
 import pytest
 from benchmarks.accuracy.simulate import channel_counts
+from scipy.special import factorial
 
 from ldpstream.estimators.bounds.options import OptionKeywords
 from ldpstream.estimators.bounds.two_valued import quantile
 from ldpstream.estimators.bounds.types import Estimate
-from ldpstream.estimators.comparison.change import combine, estimate_change, independent_levels
+from ldpstream.estimators.comparison.change import (
+    combine,
+    estimate_change,
+    independent_levels,
+    quantile_change,
+)
 from ldpstream.estimators.estimate import estimate_sets, estimate_values
+from ldpstream.estimators.quantiles.quantiles import Quantiles
+from ldpstream.estimators.weights import estimate_linear
+from ldpstream.mechanisms.base.arrays import Floats, Integers
 from ldpstream.mechanisms.domains.blocks import Blocks
+from ldpstream.mechanisms.families.binary import Binary
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
+from ldpstream.mechanisms.families.design.mechanism import RandomizedResponse
+from tests.exact.enumeration import matrix_of
 
 POPULATION: Any = {"estimand": "population"}
 
@@ -130,3 +143,47 @@ def test_without_reports_nothing_is_said(spans: list[Any]):
             nothing, values(spans[0]), devices="different", method=method, **POPULATION
         )
         assert np.isnan([change.value, change.low, change.high]).all()
+
+
+def outcomes(chances: Floats, n: int) -> list[tuple[float, Integers]]:
+    """Return the counts of n reports of three kinds, with their probabilities."""
+    every = [np.array([a, b, n - a - b]) for a in range(n + 1) for b in range(n + 1 - a)]
+    return [
+        (math.factorial(n) * math.prod(chances**counts / factorial(counts)), counts)
+        for counts in every
+    ]
+
+
+def test_a_large_change_inside_a_block_is_covered():
+    """The values' bounds end at 0 and at the block, long before the estimates' errors do."""
+    mechanism = RandomizedResponse(1.0, Blocks(np.array([0, 0, 1])))
+    channel = matrix_of(mechanism)
+    shares = np.array([[0.99, 0.005, 0.005], [0.01, 0.7, 0.29]])
+    before, after = (outcomes(row @ channel, 5) for row in shares)
+    covered = np.zeros(3)
+    for chance, first in before:
+        for other, then in after:
+            spans = (values((mechanism, statistic, 5)) for statistic in (first, then))
+            change = estimate_change(*spans, devices="different", **POPULATION)
+            truth = shares[1] - shares[0]
+            covered += chance * other * ((change.low <= truth) & (truth <= change.high))
+    assert (covered > 0.93).all()
+
+
+def test_of_few_reports_any_change_of_a_mean_is_possible():
+    mechanism, weights = Binary(1.0, 1.0), np.array([[0.0, 3.0]])
+
+    def mean(statistic: Any) -> Any:
+        return lambda options: estimate_linear(mechanism, statistic, 3, weights, **options)
+
+    spans = mean(np.array([1, 2])), mean(np.array([2, 1]))
+    change = estimate_change(*spans, devices="different", reach=3.0, **POPULATION)
+    assert (change.low.tolist(), change.high.tolist()) == ([-3.0], [3.0])
+
+
+def test_quantiles_that_may_be_anywhere_may_have_moved_anywhere():
+    p, low, high = np.array([0.5]), np.array([0.0]), np.array([9.0])
+    spans = (Quantiles(p, np.array([value]), low, high) for value in (2.0, 6.0))
+    before, after = ((lambda _, each=each: each) for each in spans)
+    change = quantile_change(before, after, devices="different", last=9, correlation=0.0)
+    assert (change.low.tolist(), change.high.tolist()) == ([-9.0], [9.0])
