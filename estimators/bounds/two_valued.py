@@ -149,7 +149,7 @@ def tossed_rules(sums: Sums, n: int, level: float, options: Options) -> tuple[li
         Rule(close, "wilson", lambda _: wilson(tosses, z)),
         Rule(alone & ~close, "clopper-pearson", lambda at: clopper_pearson(tosses.at(at), level)),
         Rule(scored, "block", lambda _: ends),
-        Rule(blocks & ~scored, "product", lambda at: _products(tosses.at(at), n, level)),
+        Rule(blocks & ~scored, "product", lambda at: _products(tosses, ends, at, n, level)),
     ], two
 
 
@@ -311,10 +311,12 @@ def _roots(a: float, b: Floats, c: Floats) -> Pair:
     return (b - root) / (2.0 * a), (b + root) / (2.0 * a)
 
 
-def _products(tosses: Tosses, n: int, level: float) -> Pair:
+def _products(tosses: Tosses, scores: Pair, places: Bools, n: int, level: float) -> Pair:
+    tosses = tosses.at(places)
     first, place = distinct_columns(tosses.columns)
-    low, high = product(tosses.at(first), n, level)
-    return low[place], high[place]
+    low, high = (end[place] for end in product(tosses.at(first), n, level))
+    # As in `_enumerated`; the high end was cut to the block, which is known better than the share.
+    return np.where(low <= 0.0, np.fmin(scores[0][places], 0.0), low), high
 
 
 def product(tosses: Tosses, n: int, level: float) -> Pair:

@@ -44,7 +44,7 @@ def test_proved_bounds_of_a_part_are_those_of_a_sample(factor: float):
     found = of_part(factor)
     assert list(found.form) == ["product"] * 4 + ["block"] * 4 + ["product"] * 4
     for value, high in ((1, 0.03462), (9, 0.00976)):
-        assert found.low[value] == found.lowest[value] == 0.0
+        assert found.low[value] == 0.0 >= found.lowest[value]
         assert found.high[value] == found.highest[value] == pytest.approx(high, abs=5e-6)
 
 

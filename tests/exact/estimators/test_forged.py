@@ -8,6 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from ldpstream.estimators.bounds.bounded import forged_reports
+from ldpstream.estimators.bounds.options import Estimand
 from ldpstream.estimators.bounds.types import Estimate
 from ldpstream.estimators.estimate import estimate_sets, estimate_values
 from ldpstream.estimators.weights import estimate_linear
@@ -92,6 +93,18 @@ def test_the_number_is_the_least_that_moves_an_estimate_beyond_its_bounds(
             numbers.add(int(number))
     assert numbers <= set(range(1, N + 1))
     assert numbers
+
+
+@pytest.mark.parametrize("estimand", ["respondents", "population"])
+def test_an_estimate_below_0_is_no_easier_to_forge(estimand: Estimand):
+    """Bounds inside of a block end at 0, but not the distance that counts."""
+    mechanism = RandomizedResponse(0.5, Blocks(np.arange(40) // 10))
+    statistic = mechanism.empty()
+    statistic[:10] = [40, 40, 45, 45, 40, 40, 40, 40, 40, 30]
+    estimate = estimate_values(mechanism, statistic, 400, estimand=estimand, simultaneous=True)
+    few = forged_reports(estimate)[:10]
+    assert estimate.value[9] < 0.0
+    assert few[9] > few.max() / 2.0
 
 
 def test_reports_added_to_honest_ones_move_no_further():
