@@ -174,7 +174,7 @@ class L1BitsDecoder(LinearDecoder):
         """Apply an operation along every dimension in turn."""
         table = np.asarray(vector, dtype=np.float64).reshape(self._shape)
         for place in range(len(self._shape)):
-            table = np.moveaxis(operation(np.moveaxis(table, place, -1)), -1, place)
+            table = operation(table.swapaxes(place, -1)).swapaxes(place, -1)
         return np.array(table).reshape(-1)
 
     def _reach(self, coefficients: Floats) -> tuple[float, float]:

@@ -258,8 +258,7 @@ class L1GeometricDecoder(CountDecoder):
         """Apply an operation along every dimension in turn."""
         table = np.asarray(vector, dtype=np.float64).reshape(self._shape)
         for place, axis in enumerate(self._axes):
-            turned = operation(axis, np.moveaxis(table, place, -1))
-            table = np.moveaxis(turned, -1, place)
+            table = operation(axis, table.swapaxes(place, -1)).swapaxes(place, -1)
         return np.ascontiguousarray(table).reshape(-1)
 
 
