@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from ldpstream.mechanisms.base.errors import SpecError
-from ldpstream.mechanisms.domains.atoms import read_atoms
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.policies.config import PolicySettings, read_shares, refuse_rounding
 from ldpstream.mechanisms.policies.prior import NOTHING_KNOWN, KnownPrior
@@ -57,6 +56,9 @@ class Settings(PolicySettings):
         if "policy" in self.keys:
             what = 'no policy with workload = "published", which needs one epsilon for all values'
             raise SpecError(f"{self.path}.policy", what)
+        # Few collections report on atoms, and every device would load how.
+        from ldpstream.mechanisms.domains.atoms import read_atoms
+
         atoms = read_atoms(self.domain, self.blocks, publish, self.path)
         blocks = None if self.blocks is None else atoms.merge_blocks(self.blocks)
         keys = {key: value for key, value in self.keys.items() if key != "workload"}
