@@ -320,7 +320,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=600.0)
     path = find_chromium()
     if path is None:
-        sys.exit("no Chromium on the PATH; on Debian: apt-get install chromium-headless-shell")
+        sys.exit("no Chromium on the PATH; on Debian: apt-get install chromium")
     sys.exit(asyncio.run(run(path, parser.parse_args().seconds)))
 
 

@@ -11,7 +11,6 @@ from tests import missing
 FLAGS = (
     "--no-sandbox",
     "--disable-gpu",
-    "--in-process-gpu",
     "--disable-quic",
     "--no-first-run",
     "--disable-background-networking",
@@ -33,7 +32,7 @@ def need_chromium() -> str:
     """Return the path of Chromium; skip the test without one, or fail where it is required."""
     found = find_chromium()
     if found is None:
-        reason = "no Chromium on the PATH; on Debian: apt-get install chromium-headless-shell"
+        reason = "no Chromium on the PATH; on Debian: apt-get install chromium"
         missing.skip(reason)
     return found
 

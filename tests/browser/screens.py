@@ -128,7 +128,7 @@ def main() -> None:
     options = parser.parse_args()
     path = find_chromium()
     if path is None:
-        sys.exit("no Chromium on the PATH; on Debian: apt-get install chromium-headless-shell")
+        sys.exit("no Chromium on the PATH; on Debian: apt-get install chromium")
     options.folder.mkdir(parents=True, exist_ok=True)
     asyncio.run(write(options.folder, path, whole=options.whole))
 
